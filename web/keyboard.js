@@ -1,18 +1,19 @@
-// keys.js - the keyboard: shortcuts, their list, and the palette.
+// keyboard.js - the keyboard: shortcuts, their list, and the palette.
 import { h } from './dom.js';
 import { has, queues } from './api.js';
 import { href } from './ui.js';
 
 export const SHORTCUTS = [
-  ['g o', 'Overview'], ['g q', 'Queues'], ['g m', 'Messages'], ['g d', 'Dead letters'], ['g s', 'Schedules'], ['g w', 'Workers'], ['g k', 'Locks and state'],
+  ['g o', 'Overview'], ['g q', 'Queues'], ['g m', 'Messages'], ['g d', 'Dead letters'], ['g s', 'Schedules'], ['g w', 'Workers'], ['g k', 'Keys'], ['g l', 'Locks and state'], ['g t', 'Tasks'],
   ['/', 'Search'], ['Ctrl K', 'Palette: pages, queues, ids'], ['j k', 'Next row, previous row'], ['Enter', 'Open the row'], ['x', 'Select the row'],
   ['r', 'Redrive or run now'], ['p', 'Pause or resume'], ['e', 'Send a message'], ['.', 'Live updates on and off'], ['t', 'Theme'], ['?', 'This list'],
 ];
-const GO = { o: '#/overview', q: '#/queues', m: '#/messages', d: '#/dead', s: '#/schedules', w: '#/workers', k: '#/locks' };
+const GO = { o: '#/overview', q: '#/queues', m: '#/messages', d: '#/dead', s: '#/schedules', w: '#/workers', k: '#/keys', l: '#/locks', t: '#/tasks' };
+const NEEDS = { 'g w': '/v1/admin/workers', 'g k': '/v1/admin/keys', 'g l': '/v1/admin/locks', 'g t': '/v1/admin/tasks', 'g s': '/v1/admin/schedules' }; // what the page asks the server
 
 export function help() {
   const dialog = h('dialog', { 'aria-labelledby': 'keys-title' }, h('h2', { id: 'keys-title' }, 'Keyboard'),
-    h('dl', { class: 'keys' }, SHORTCUTS.filter(([k]) => !(k === 'g w' && !has('GET', '/v1/admin/workers')) && !(k === 'g k' && !has('GET', '/v1/admin/locks'))).map(([keys, text]) => h('div', null, h('dt', null, keys.split(' ').map((k) => h('kbd', null, k))), h('dd', null, text)))),
+    h('dl', { class: 'keys' }, SHORTCUTS.filter(([k]) => !NEEDS[k] || has('GET', NEEDS[k])).map(([keys, text]) => h('div', null, h('dt', null, keys.split(' ').map((k) => h('kbd', null, k))), h('dd', null, text)))),
     h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'btn', onclick: () => dialog.close() }, 'Close')));
   dialog.onclose = () => dialog.remove();
   document.body.append(dialog);

@@ -9,6 +9,7 @@ import { begin, has, may, maySomewhere, onChange, role, session, Offline, ApiErr
 import { duration } from './format.js';
 import { selected } from './table.js';
 import { app, href, icon, messageOf } from './ui.js';
+import * as keyboard from './keyboard.js';
 import * as keys from './keys.js';
 import * as login from './login.js';
 import * as overview from './overview.js';
@@ -33,6 +34,7 @@ const PAGES = {
   queue: { page: queue, parent: 'queues' },
   messages: { page: messages, label: 'Messages', shown: always },
   message: { page: message, parent: 'messages' },
+  keys: { page: keys, label: 'Keys', shown: () => has('GET', '/v1/admin/keys') },
   dead: { page: dead, label: 'Dead letters', shown: always },
   schedules: { page: schedules, label: 'Schedules', shown: () => has('GET', '/v1/admin/schedules') },
   workers: { page: workers, label: 'Workers', shown: () => has('GET', '/v1/admin/workers') },
@@ -90,7 +92,7 @@ function topBar() {
     h('span', { class: 'grow' }),
     h('button', { type: 'button', class: 'btn plain', id: 'live', 'aria-pressed': String(ui.live), title: 'Live updates (.)', onclick: toggleLive }, icon(ui.live ? 'live' : 'pause'), h('span', { id: 'age' }, freshness())),
     h('button', { type: 'button', class: 'btn plain', id: 'theme', title: 'Theme (t)', onclick: nextTheme }, icon('theme'), ui.theme),
-    h('button', { type: 'button', class: 'btn plain', id: 'help', title: 'Keyboard (?)', 'aria-label': 'Keyboard shortcuts', onclick: keys.help }, icon('help')),
+    h('button', { type: 'button', class: 'btn plain', id: 'help', title: 'Keyboard (?)', 'aria-label': 'Keyboard shortcuts', onclick: keyboard.help }, icon('help')),
     h('span', { class: 'who', title: session.me.grants.map((g) => `${g.namespace}: ${g.rights.join(', ')}`).join('; ') }, name, ' ', h('b', { id: 'role' }, role())),
     session.token && h('button', { type: 'button', class: 'btn plain', onclick: () => location.reload() }, 'Log out'));
 }
@@ -123,7 +125,7 @@ function draw() {
     const viewer = !maySomewhere('admin') && !maySomewhere('write');
     next.append(h('a', { class: 'skip', href: '#main', onclick: (e) => { e.preventDefault(); document.querySelector('main').focus(); } }, 'Skip to the page'), rail(now.path[0]),
       h('div', { class: 'body' }, topBar(), banner(), viewer && h('p', { class: 'readonly' }, 'Read only: your rights let you look, not change.'),
-        h('main', { id: 'main', tabindex: '-1', 'data-page': now.path[0], 'data-ready': ui.data !== null && String(ui.key === location.hash) }, content(now))));
+        h('main', { id: 'main', tabindex: '-1', 'data-page': now.path[0], 'data-at': ui.key, 'data-ready': ui.data !== null && String(ui.key === location.hash) }, content(now))));
   }
   if (session.me && root.querySelector('nav.rail')) morph(root, next);
   else if (!session.me && root.querySelector('.login form') && next.querySelector('.login form')) return;
@@ -179,6 +181,6 @@ onChange(() => { draw(); if (session.me && ui.data === null) refresh(); });
 addEventListener('hashchange', arrive);
 document.addEventListener('visibilitychange', () => { if (document.visibilityState === 'visible' && ui.live && session.me) refresh(); });
 setInterval(() => { const age = document.getElementById('age'); if (age) age.textContent = freshness(); }, 1000);
-keys.install({ live: toggleLive, theme: nextTheme, pages: () => Object.entries(PAGES).filter(([, p]) => p.label && p.shown()).map(([id, p]) => [p.label, `#/${id}`]) });
+keyboard.install({ live: toggleLive, theme: nextTheme, pages: () => Object.entries(PAGES).filter(([, p]) => p.label && p.shown()).map(([id, p]) => [p.label, `#/${id}`]) });
 document.documentElement.dataset.theme = ui.theme;
 arrive();

@@ -1,9 +1,10 @@
 // messages.js - search messages with a query: queue:ops/jobs state:ready key:a text:"x y" error:timeout age>5m
 import { h } from './dom.js';
-import { get, has, may, namespaces, post, queues } from './api.js';
+import { get, has, may, namespaces, queues } from './api.js';
+import { acted, actsOnAll, actsOnSelected } from './bulk.js';
 import { age, duration, number, plural, when } from './format.js';
 import { selected, table } from './table.js';
-import { act, app, ask, command, empty, head, href, messageOf, pill, toast } from './ui.js';
+import { app, command, empty, head, href, messageOf, pill } from './ui.js';
 
 const QUALIFIERS = {
   queue: 'NAMESPACE/QUEUE; without it, all queues', state: 'ready, delayed, leased, held, dead, damaged', id: 'an id or a uid', key: 'the key of the order',
@@ -62,7 +63,7 @@ let last = null; // of a search over all queues: a page that refreshes itself do
 
 async function search(params, { cursor, seen, of }, signal) {
   const key = JSON.stringify([params, cursor]);
-  if (last?.key === key && Date.now() - last.at < SEARCH_MS) return last.page;
+  if (last?.key === key && last.at > acted.at && Date.now() - last.at < SEARCH_MS) return last.page;
   const page = await get('/v1/admin/search', { namespace: namespaces()[0], ...params, cursor }, signal);
   page.looked += Number(seen) || 0;
   page.of ??= of && Number(of);
@@ -99,43 +100,6 @@ export function messageTable(messages, { short = false, select, caption = 'Messa
   return table({ columns, rows: messages, keyOf: (m) => m.uid, select, caption });
 }
 
-// --- actions on the selection ---------------------------------------------------------------
-
-async function each(messages, run) {
-  let done = 0, wrong = null;
-  for (const m of messages) {
-    try { await run(m); done++; } catch (error) { wrong = error; }
-  }
-  selected.clear();
-  last = null;
-  app.refresh();
-  toast(`${plural(done, 'message')} done${wrong ? `; ${plural(messages.length - done, 'message')} refused: ${messageOf(wrong)}` : '.'}`, { kind: wrong ? 'bad' : '' });
-}
-
-const name = (m) => ({ namespace: m.namespace, queue: m.queue, id: m.uid });
-
-function bulk(messages) {
-  if (!messages.length) return null;
-  const { namespace } = messages[0];
-  const dead = messages.filter((m) => m.status === 'dead'), rest = messages.filter((m) => m.status !== 'dead');
-  const number = (label, list) => `${label} ${list.length}`;
-  return [
-    dead.length > 0 && act(number('Redrive', dead), () => each(dead, (m) => post('/dlq/redrive', { namespace, queue: m.queue, ids: [m.uid] })), { namespace, key: 'r' }),
-    rest.length > 0 && has('POST', '/v1/admin/message/run') && act(number('Run now', rest), () => each(rest, (m) => post('/v1/admin/message/run', name(m))), { namespace, key: 'r' }),
-    rest.length > 0 && has('POST', '/v1/admin/message/delay') && act(number('Delay', rest), () => ask({ title: 'Delay', confirm: 'Delay', fields: [{ name: 'delay', label: 'For', value: '10m', required: true }], run: ({ delay }) => each(rest, (m) => post('/v1/admin/message/delay', { ...name(m), delay })) }), { namespace }),
-    rest.length > 0 && has('POST', '/v1/admin/message/priority') && act(number('Priority', rest), () => ask({ title: 'Priority', confirm: 'Set', fields: [{ name: 'priority', label: 'The lowest number goes first', value: '0', required: true }], run: ({ priority }) => each(rest, (m) => post('/v1/admin/message/priority', { ...name(m), priority: Number(priority) })) }), { namespace }),
-    rest.length > 0 && has('POST', '/v1/admin/message/move') && act(number('Move', rest), () => ask({ title: 'Move to another queue', confirm: 'Move', fields: [{ name: 'to', label: 'Queue', required: true }], run: ({ to }) => each(rest, (m) => post('/v1/admin/message/move', { ...name(m), to })) }), { namespace }),
-    act(number('Delete', messages), () => ask({ title: `Delete ${plural(messages.length, 'message')}`, danger: true, confirm: 'Delete', text: 'They are deleted for good. Messages in flight are refused.', run: () => each(messages, (m) => post('/v1/admin/message/delete', name(m))) }), { namespace, kind: 'danger' }),
-    h('button', { type: 'button', class: 'btn', onclick: () => download(messages) }, number('Export', messages)),
-  ];
-}
-
-function download(messages) {
-  const url = URL.createObjectURL(new Blob([messages.map((m) => `${JSON.stringify(m)}\n`).join('')], { type: 'application/x-ndjson' }));
-  h('a', { href: url, download: 'messages.ndjson' }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 1000);
-}
-
 // --- the page ---------------------------------------------------------------------------------
 
 function hints(known = []) {
@@ -156,7 +120,7 @@ export function view({ query, page, wrong, known }, route) {
     wrong && h('p', { class: 'error', role: 'alert' }, wrong),
     page && [
       h('div', { class: 'bar' }, query.params.queue && h('nav', { class: 'chips', 'aria-label': 'State' }, ['all', 'ready', 'delayed', 'leased', 'held', 'dead'].map((state) => h('a', { 'aria-current': state === (query.params.state || 'all') && 'true', href: link({ q: `${(route.params.q || '').replace(/\s*state:\S+/, '')} state:${state}`.trim() }) }, state === 'leased' ? 'in flight' : state))),
-        h('span', { class: 'grow' }), bulk(chosen),
+        h('span', { class: 'grow' }), chosen.length ? actsOnSelected(chosen) : query.params.queue && page.messages.length > 0 && actsOnAll(query.params),
         h('span', { class: 'muted', 'aria-live': 'polite' }, `${plural(page.messages.length, 'message')} shown, ${number(page.looked)}${page.of !== undefined ? ` of ${number(page.of)}` : ''} examined`)),
       page.messages.length ? messageTable(page.messages, { short: Boolean(query.params.queue), select: may('admin', page.messages[0].namespace) && app.redraw })
         : empty('No message matches', page.cursor !== undefined ? 'None so far. There is more to look at.' : 'Check the spelling, or leave out a condition.'),

@@ -1,12 +1,15 @@
 // queue.js - one queue: its counts, its plot, and views of its messages, keys, shares and settings.
 import { h } from './dom.js';
-import { get, has, post, remove } from './api.js';
+import { get, has, may, post, remove } from './api.js';
 import { bars, chart, stack } from './charts.js';
 import { age, clock, duration, number, plural, rate, short } from './format.js';
 import { history, nameOf, noteQueues, rateOf, seriesOf } from './samples.js';
 import { act, app, ask, card, command, empty, facts, head, href, pause, pill, sendDialog, tabs, toast } from './ui.js';
+import { keysOf, keysView } from './keys.js';
 import { messageTable } from './messages.js';
+import { actsOnAll, actsOnSelected } from './bulk.js';
 import { limitsTab } from './holds.js';
+import { selected } from './table.js';
 import { workerTable } from './workers.js';
 
 const STATES = ['ready', 'delayed', 'leased', 'held', 'dead', 'damaged'];
@@ -18,7 +21,8 @@ export async function load(route, signal) {
   const tab = route.params.tab || 'messages';
   const wanted = [get('/v1/admin/queue', place, signal), history({ ...place, range: route.params.range || '10m' }, signal)];
   if (tab === 'messages') wanted.push(get('/v1/admin/messages', { ...place, state: route.params.state || 'all', limit: 50, cursor: route.params.cursor }, signal));
-  if (tab === 'keys' || tab === 'due') wanted.push(Promise.all((tab === 'due' ? ['delayed'] : ['ready', 'leased', 'held']).map((state) => get('/v1/admin/messages', { ...place, state, limit: SAMPLE }, signal))));
+  if (tab === 'keys' && has('GET', '/v1/admin/keys')) wanted.push(keysOf(place, signal));
+  if (tab === 'shares' || tab === 'due') wanted.push(Promise.all((tab === 'due' ? ['delayed'] : ['ready', 'leased', 'held']).map((state) => get('/v1/admin/messages', { ...place, state, limit: SAMPLE }, signal))));
   if (tab === 'limits') wanted.push(get('/v1/admin/queue/limits', place, signal));
   if (tab === 'consumers') wanted.push(get('/v1/admin/workers', { namespace, queue, limit: 1000 }, signal));
   const [q, past, more] = await Promise.all(wanted);
@@ -72,24 +76,24 @@ function plot(q, past) {
 function messagesTab(q, page, route) {
   const state = route.params.state || 'all';
   const link = (more) => href(['queue', q.namespace, q.queue], { ...route.params, cursor: undefined, ...more });
+  const chosen = page.messages.filter((m) => selected.has(m.uid));
   return [
     h('div', { class: 'bar' }, h('nav', { class: 'chips', 'aria-label': 'State' }, ['all', ...STATES].map((name) => h('a', { href: link({ state: name }), 'aria-current': name === state && 'true' }, name === 'leased' ? 'in flight' : name))),
-      h('a', { class: 'btn', href: href(['messages'], { q: `queue:${nameOf(q)}` }) }, 'Search')),
-    page.messages.length ? messageTable(page.messages, { short: true }) : empty(`No ${state === 'all' ? '' : `${state} `}messages`, 'Messages show up here as soon as they arrive.', command(`sluice push --namespace ${q.namespace} ${q.queue} 'hello'`)),
+      h('span', { class: 'grow' }), chosen.length ? actsOnSelected(chosen) : page.messages.length > 0 && actsOnAll({ namespace: q.namespace, queue: q.queue, state }),
+      h('a', { class: 'btn', href: href(['messages'], { q: `queue:${nameOf(q)}${state === 'all' ? '' : ` state:${state}`}` }) }, 'Search')),
+    page.messages.length ? messageTable(page.messages, { short: true, select: may('admin', q.namespace) && app.redraw }) : empty(`No ${state === 'all' ? '' : `${state} `}messages`, 'Messages show up here as soon as they arrive.', command(`sluice push --namespace ${q.namespace} ${q.queue} 'hello'`)),
     page.cursor !== undefined && h('p', null, h('a', { class: 'btn', href: link({ cursor: page.cursor }) }, 'Next page')),
   ];
 }
 
 const tally = (messages, of) => [...messages.reduce((m, x) => m.set(of(x), (m.get(of(x)) || 0) + 1), new Map())].sort((a, b) => b[1] - a[1]);
 
-function keysTab(q, pages) {
+function sharesTab(q, pages) {
   const all = pages.flatMap((p) => p.messages);
   const rows = (of, link) => tally(all, of).slice(0, 12).map(([label, value]) => ({ label: String(label), value, href: link?.(label) }));
-  const keyed = rows((m) => m.key ?? '(no key)', (key) => key !== '(no key)' && href(['messages'], { q: `queue:${nameOf(q)} key:${JSON.stringify(key)}` }));
   return [h('p', { class: 'muted' }, `Of the first ${number(SAMPLE)} ready, in flight and held messages each: ${plural(all.length, 'message')}.`),
-    all.length ? h('div', { class: 'charts' }, card('Keys', bars(keyed, 'Messages by key')), card('Held behind their key', bars(tally(pages[2].messages, (m) => m.key).slice(0, 12).map(([label, value]) => ({ label, value })), 'Held messages by key')),
-      card('Priorities', bars(rows((m) => m.priority).sort((a, b) => a.label - b.label), 'Messages by priority')), card('Shares', bars(rows((m) => m.share ?? '(no share)'), 'Messages by share')))
-      : empty('No waiting messages', 'Keys keep the order of messages: those of one key run one at a time.', command(`sluice push --namespace ${q.namespace} ${q.queue} --key customer-7 'hello'`))];
+    all.length ? h('div', { class: 'charts' }, card('Priorities', bars(rows((m) => m.priority).sort((a, b) => a.label - b.label), 'Messages by priority')), card('Shares', bars(rows((m) => m.share ?? '(no share)'), 'Messages by share')))
+      : empty('No waiting messages', 'Messages with a share take turns with those of other shares. The lowest priority goes first.', command(`sluice push --namespace ${q.namespace} ${q.queue} --share gold --priority 1 'hello'`))];
 }
 
 function dueTab(q, [page]) {
@@ -141,8 +145,8 @@ function settingsTab(q) {
 }
 
 export function view({ q, past, more, tab }, route) {
-  const names = [['messages', 'Messages'], ['keys', 'Keys, priorities, shares'], ['due', 'Scheduled'], has('GET', '/v1/admin/workers') && ['consumers', 'Consumers'], has('GET', '/v1/admin/queue/limits') && ['limits', 'Limits and holds'], ['settings', 'Settings']].filter(Boolean);
-  const content = { messages: () => messagesTab(q, more, route), keys: () => keysTab(q, more), due: () => dueTab(q, more), settings: () => settingsTab(q), limits: () => limitsTab(q, more),
+  const names = [['messages', 'Messages'], has('GET', '/v1/admin/keys') && ['keys', 'Keys'], ['shares', 'Shares, priorities'], ['due', 'Scheduled'], has('GET', '/v1/admin/workers') && ['consumers', 'Consumers'], has('GET', '/v1/admin/queue/limits') && ['limits', 'Limits and holds'], ['settings', 'Settings']].filter(Boolean);
+  const content = { messages: () => messagesTab(q, more, route), keys: () => (more ? keysView(more, { path: route.path, params: route.params }) : empty('No list of keys', 'This server has none.')), shares: () => sharesTab(q, more), due: () => dueTab(q, more), settings: () => settingsTab(q), limits: () => limitsTab(q, more),
     consumers: () => workerTable(more.workers) };
   return h('div', null,
     head([h('span', { class: 'ns' }, `${q.namespace}/`), q.display_topic || q.queue, ' ', pill(q.paused ? 'paused' : q.leased ? 'running' : 'idle')], actions(q)),

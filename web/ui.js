@@ -20,6 +20,7 @@ export const pill = (kind, text = kind) =>
   h('span', { class: `pill k-${kind}` }, h('span', { class: 'glyph', 'aria-hidden': 'true' }, GLYPHS[kind] || '•'), text);
 
 const ICONS = {
+  keys: 'M15 4a5 5 0 1 1-4.5 7.2L4 17.5V20h3v-2h2v-2h2l1.5-1.6M16 8.5v.5',
   overview: 'M3 12l9-8 9 8M5 10v10h14V10', queues: 'M4 6h16M4 12h16M4 18h10', messages: 'M4 6h16v12H4zM4 7l8 6 8-6',
   dead: 'M12 3l9 16H3zM12 10v4M12 16.5v.5', schedules: 'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18M12 7v5l4 2', workers: 'M8 8a4 4 0 1 0 8 0 4 4 0 0 0-8 0M4 21c0-5 16-5 16 0',
   locks: 'M6 11h12v9H6zM9 11V7a3 3 0 0 1 6 0v4', limits: 'M4 18a8 8 0 1 1 16 0M12 18l4-6', shards: 'M4 5h16v5H4zM4 14h16v5H4zM7 7.5h.5M7 16.5h.5',

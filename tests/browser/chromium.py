@@ -67,7 +67,7 @@ class Chromium:
         self.ready(hash)
 
     def ready(self, hash=None):
-        self.until("const m = document.querySelector('main'); return m && m.dataset.ready === 'true'"
+        self.until("const m = document.querySelector('main'); return m && m.dataset.ready === 'true' && m.dataset.at === location.hash"
                    " && (!arguments[0] || location.hash === arguments[0])", hash)
 
     def run(self, script, *args):

@@ -7,75 +7,15 @@ import urllib.request
 
 import pytest
 
-from chromium import Chromium, Keys
+from chromium import Keys
+from filled import BIG, EVIL, acquire, base_of, beat, queue_of
 from served import Server, until
 from tokens import Secret
 
 SECRET = "0123456789abcdef0123456789abcdef"
 KEY = Secret(SECRET)
-EVIL = "<img src=x onerror=\"window.__xss=1\"><script>window.__xss=1</script>"
-BIG = 12345678901234567890123  # no double holds it
-PAGES = ["overview", "queues", "queue/ops/jobs", "queue/ops/jobs?tab=keys", "queue/ops/jobs?tab=due", "queue/ops/jobs?tab=settings", "queue/ops/jobs?tab=limits",
+PAGES = ["overview", "queues", "queue/ops/jobs", "queue/ops/jobs?tab=keys", "queue/ops/jobs?tab=shares", "keys", "queue/ops/jobs?tab=due", "queue/ops/jobs?tab=settings", "queue/ops/jobs?tab=limits",
          "messages", "messages?q=queue%3Aops%2Fjobs", "dead", "dead/ops/jobs", "tasks", "schedules", "workers", "locks", "queue/ops/jobs?tab=consumers", "limits", "shards", "audit", "settings"]
-
-@pytest.fixture(scope="module")
-def chromium():
-    browser = Chromium()
-    yield browser
-    browser.close()
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """One with some of everything."""
-    folder = tmp_path_factory.mktemp("console")
-    with Server(folder / "data", "--sync", "none", "--audit-file", str(folder / "audit"), engine="log",
-                namespace="ops", topic="jobs") as server:
-        fill(server)
-        yield server
-
-def fill(server):
-    server.enqueue(*({"json": {"order": n, "big": BIG}, "key": f"customer-{n % 4}", "share": ["gold", "free"][n % 2],
-                      "priority": [5, 0, 10][n % 3]} for n in range(40)))
-    server.enqueue({"text": "later", "delay": "1h"}, {"text": "much later", "delay": "20h"})
-    server.enqueue(*({"text": f"bad {n}", "max_attempts": 1} for n in range(6)), topic="mail")
-    server.topic = "mail"
-    for n, message in enumerate(server.dequeue(limit=6, owner="mailer-1")):
-        server.nack(message, error=f"gateway timeout after {n} ms" if n < 4 else "no such account")
-    server.topic = "jobs"
-    for message in server.dequeue(limit=6, owner="worker-7", lease="10m")[:2]:
-        server.nack(message, error="no such account", dead=True)
-    server.enqueue({"text": EVIL, "key": EVIL, "correlation_id": "<b>x</b>", "share": EVIL, "attributes": {"a": EVIL}}, topic="evil")
-    server.topic = "evil"
-    server.nack(server.take(owner=EVIL), error=EVIL, dead=True)
-    server.topic = "jobs"
-    assert server.post("/policy", {"concurrency": 100, "share_weights": "gold=4"}, **server.here()).status == 200
-    for n, owner in enumerate(("reporter-1", EVIL)):
-        assert acquire(server, f"report/nightly-{n}", owner)["fencing_token"]
-    assert server.call("PUT", "/v1/admin/schedule", {
-        "namespace": "ops", "name": "nightly", "when": "0 2 * * *", "zone": "Europe/Berlin",
-        "message": {"queue": "reports", "json": {"day": "last"}}}).status == 200
-    for more in ({"action": "redrive", "dry_run": True, "error": EVIL}, {"action": "move", "to": "away", "key": "customer-1"}):
-        assert server.post("/v1/admin/task", {"namespace": "ops", "queue": "jobs", **more}).status == 200
-
-def beat(server):
-    assert server.call("POST", "/worker", {"namespace": "ops", "queue": "jobs"}, {
-        "Sluice-Worker": "name=worker-7; host=web-7; version=1.4.2; slots=8; used=3; lost=1"}).status == 200
-    assert server.call("POST", "/worker", {"namespace": "ops", "queue": "mail"}, {
-        "Sluice-Worker": f"name=mailer-1 {EVIL.replace(';', ',')}; host=web-9; version=1.4.1; slots=4; used=4"}).status == 200
-
-def base_of(server):
-    return f"http://{server.address[0]}:{server.address[1]}/"
-
-@pytest.fixture
-def console(chromium, server):
-    """The console on the filled server, at its first page."""
-    beat(server)
-    chromium.visit(base_of(server))
-    chromium.ready()
-    return chromium
-
-def queue_of(server, topic, **more):
-    return server.get("/v1/admin/queue", namespace="ops", queue=topic, **more).body
 
 # --- files ---------------------------------------------------------------------------------------
 
@@ -420,9 +360,6 @@ def test_a_worker_is_made_quiet_resumed_and_stopped(console, server):
     until(lambda: state() == "stop")
     console.go("#/queue/ops/jobs?tab=consumers")
     console.see("worker-7", "stop")
-
-def acquire(server, key, owner):
-    return server.post("/v1/acquire", {"namespace": "ops", "key": key, "owner": owner, "ttl_seconds": 600, "block_seconds": -1}).body
 
 def test_a_lock_is_released_if_its_holder_is_still_the_same(console, server):
     acquire(server, "report/weekly", "reporter-2")

@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-from chromium import Chromium
 from served import Server
 
 QUEUES = int(os.environ.get("SLUICE_BROWSER_QUEUES", "10000"))
@@ -20,13 +19,6 @@ def server(tmp_path_factory):
         for _ in range(0, MESSAGES, BATCH):
             server.enqueue(*({"topic": "deep", "text": "x"} for n in range(BATCH)))
         yield server
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    browser = Chromium()
-    yield browser
-    browser.close()
 
 
 def test_pages_of_a_large_server_open(chromium, server):

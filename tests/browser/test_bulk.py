@@ -1,0 +1,161 @@
+"""The console and many messages: ordering keys, acts on a selection and on all that match, bodies of dead letters by a patch."""
+from chromium import Keys
+from filled import EVIL
+from served import until
+
+
+def messages(server, queue, **more):
+    return server.get("/v1/admin/messages", namespace="ops", queue=queue, limit=1000, **more).body["messages"]
+
+
+def select(console, n):
+    console.until("return document.querySelectorAll('main tbody input[type=checkbox]').length >= arguments[0]", n)
+    console.run("[...document.querySelectorAll('main tbody input[type=checkbox]')].slice(0, arguments[0]).forEach((b) => b.click())", n)
+
+
+def all_that_match(console, what):
+    console.click("All that match", "summary")
+    console.click(what)
+
+
+# --- keys ----------------------------------------------------------------------------------------
+
+def test_keys_show_what_holds_them_and_lead_to_their_messages(console, server):
+    server.enqueue(*({"text": f"{n}", "key": ["deep", "flat", EVIL][min(n % 7, 2)]} for n in range(30)), topic="keyed")
+    server.topic = "keyed"
+    first = server.take(owner="keeper-1", lease="10m")
+    server.topic = "jobs"
+    console.blur()
+    console.keys("g", "k")
+    console.ready("#/keys")
+    console.see("Keys", "customer-1", "looked at")
+    console.go("#/keys?namespace=ops&queue=keyed")
+    console.see("3 keys found", "keeper-1", EVIL)
+    assert console.run("return document.querySelectorAll('main img, main script').length") == 0
+    rows = console.run("return [...document.querySelectorAll('main tbody tr')].map((r) => r.cells[0].innerText)")
+    assert rows[0] == EVIL and set(rows) == {"deep", "flat", EVIL}
+    console.click("held by a worker", "a")
+    console.until("return document.querySelectorAll('main tbody tr').length === 1")
+    console.shoot("keys-held-light")
+    console.run("document.querySelector('main tbody a[href^=\"#/message/\"]').click()")
+    console.ready(f"#/message/ops/{first['uid']}")
+    console.go("#/queue/ops/keyed?tab=keys&q=flat")
+    console.until("return document.querySelectorAll('main tbody tr').length === 1")
+    console.click("flat", "main tbody a")
+    console.until("return decodeURIComponent(location.hash).includes('key:\"flat\"')")
+    console.ready()
+    console.until("return document.querySelectorAll('main tbody tr').length > 1")
+    console.clean()
+
+
+# --- a selection -----------------------------------------------------------------------------------
+
+def test_a_selection_is_delayed_run_moved_and_deleted(console, server):
+    server.enqueue(*({"text": f"{n}"} for n in range(5)), topic="chosen")
+    console.go("#/messages?q=queue%3Aops%2Fchosen")
+    select(console, 3)
+    console.click("Delay 3")
+    console.see("3 messages will be delivered later")
+    console.click("Delay")
+    until(lambda: server.stats(topic="chosen")["delayed"] == 3)
+    console.see("Delayed: 3 messages")
+    console.go("#/messages?q=queue%3Aops%2Fchosen%20state%3Adelayed")
+    select(console, 3)
+    console.click("Run now 3")
+    until(lambda: server.stats(topic="chosen")["ready"] == 5)
+    console.go("#/queue/ops/chosen")
+    select(console, 2)
+    console.click("Priority 2")
+    console.fill("priority", "1")
+    console.click("Priority")
+    until(lambda: sorted(m["priority"] for m in messages(server, "chosen")) == [1, 1, 5, 5, 5])
+    console.go("#/messages?q=queue%3Aops%2Fchosen")
+    select(console, 2)
+    console.click("Move 2")
+    console.fill("to", "chosen-2")
+    console.click("Move")
+    until(lambda: server.stats(topic="chosen")["total"] == 3 and server.stats(topic="chosen-2")["total"] == 2)
+    console.until("return document.querySelectorAll('main tbody tr').length === 3")
+    select(console, 3)
+    console.click("Delete 3")
+    console.click("Delete")
+    until(lambda: server.stats(topic="chosen")["total"] == 0)
+    console.clean()
+
+
+def test_what_runs_is_canceled_and_the_rest_of_the_selection_stays(console, server):
+    server.enqueue(*({"text": f"{n}"} for n in range(3)), topic="run-some")
+    server.topic = "run-some"
+    taken = server.dequeue(limit=2)
+    server.topic = "jobs"
+    console.go("#/messages?q=queue%3Aops%2Frun-some")
+    select(console, 3)
+    console.click("Cancel 2")
+    console.see("The other 1 selected stay as they are.")
+    console.click("Cancel", "dialog [type=submit]")
+    until(lambda: sum(bool(m.get("canceled")) for m in messages(server, "run-some")) == len(taken))
+
+
+# --- all that match ----------------------------------------------------------------------------------
+
+def test_all_that_match_get_another_priority_by_a_task_after_a_count(console, server):
+    server.enqueue(*({"text": f"{['apple', 'pear'][n % 2]} {n}"} for n in range(250)), topic="fruit")
+    console.go("#/messages?q=queue%3Aops%2Ffruit%20text%3Aapple")
+    all_that_match(console, "Priority …")
+    console.see("125 messages will get another priority")
+    console.shoot("all-that-match-light")
+    console.audit("all that match")
+    console.fill("priority", "2")
+    console.click("Priority")
+    console.until("return location.hash === '#/tasks'")
+    until(lambda: sum(m["priority"] == 2 for m in messages(server, "fruit")) == 125)
+    assert {m["priority"] for m in messages(server, "fruit", text="pear")} == {5}
+
+
+def test_all_that_match_are_delayed_by_the_page(console, server):
+    server.enqueue(*({"text": f"{['apple', 'pear'][n % 2]} {n}"} for n in range(60)), topic="pears")
+    console.go("#/messages?q=queue%3Aops%2Fpears%20text%3Apear")
+    all_that_match(console, "Delay …")
+    console.see("30 messages will be delivered later")
+    console.fill("delay", "1h")
+    console.click("Delay")
+    until(lambda: server.stats(topic="pears")["delayed"] == 30)
+    console.go("#/messages?q=queue%3Aops%2Fpears%20state%3Adelayed")
+    all_that_match(console, "Run now …")
+    console.see("30 messages will become due now")
+    console.click("Run now")
+    until(lambda: server.stats(topic="pears")["ready"] == 60)
+
+
+def test_a_delete_of_all_that_match_needs_the_name_and_can_be_left(console, server):
+    server.enqueue(*({"text": f"{['apple', 'pear'][n % 2]} {n}"} for n in range(40)), topic="rotten")
+    console.go("#/messages?q=queue%3Aops%2Frotten%20text%3Apear")
+    all_that_match(console, "Delete …")
+    console.see("20 messages will be deleted for good")
+    assert console.run("return document.querySelector('dialog [type=submit]').disabled")
+    console.keys(Keys.ESCAPE)
+    console.until("return !document.querySelector('dialog')")
+    assert server.stats(topic="rotten")["total"] == 40
+    all_that_match(console, "Delete …")
+    console.fill("typed", "rotten")
+    console.click("Delete")
+    until(lambda: server.stats(topic="rotten")["total"] == 20)
+
+
+def test_all_that_match_are_exported(console, server):
+    server.enqueue(*({"text": f"line {n}"} for n in range(120)), topic="export")
+    console.go("#/messages?q=queue%3Aops%2Fexport")
+    console.run("""
+      window.__saved = null;
+      URL.createObjectURL = (blob) => { blob.text().then((text) => { window.__saved = text; }); return 'data:,'; };
+    """)
+    all_that_match(console, "Export as NDJSON")
+    saved = console.until("return window.__saved")
+    assert len(saved.splitlines()) == 120 and '"uid"' in saved.splitlines()[0]
+    console.see("120 messages exported")
+
+
+def test_acts_are_marked_so_that_a_viewer_has_none(console):
+    """test_console.py looks at the pages with a token that may only read."""
+    console.go("#/messages?q=queue%3Aops%2Fjobs")
+    assert console.run("return document.querySelectorAll('#all-that-match [data-act]').length") > 3
