@@ -294,7 +294,7 @@ SCHEMAS = {
     "Claim": named({"limit": LIMIT_OF_PAGE, **each(TIME, "wait lease"), "owner": OWNER, "as": AS,
                     "kinds": KINDS}),
     "Delivery": record([*ID, "receipt", *LEASE, *GIVEN, *WRITTEN],
-                       {**ID, "receipt": RECEIPT, **SHOWN, **LEASE, **GIVEN, **WRITTEN, **GIVEN_IF_ANY},
+                       {**ID, "receipt": RECEIPT, **SHOWN, **LEASE, **GIVEN, **WRITTEN, **GIVEN_IF_ANY, "checkpoint": True},
                        oneOf=[{"required": [name]} for name in SHOWN]),
     "Message": record([*MESSAGE], {**MESSAGE, **MESSAGE_IF_ANY}),
     "Event": record(["event", "at"], {
@@ -336,7 +336,7 @@ SCHEMAS = {
     "Ack": settling({"result": {"description": "Any JSON of at most 1 MiB."}, **WITH}),
     "Nack": settling({"error": TEXT, "delay": TIME, **each(FLAG, "defer dead"), "retry_after": TIME,
                       "scope": SCOPE, "reason": string(maxLength=63), "priority": {"oneOf": [INT32, string(enum=["high", "normal", "low"])]}, **WITH}),
-    "Extend": settling({"lease": TIME}),
+    "Extend": settling({"lease": TIME, "checkpoint": {"description": "Any JSON of at most 64 KiB."}}),
     "Outcome": record([*ID, "status"], {
         **ID,
         "status": integer(minimum=200, maximum=599),

@@ -1,5 +1,6 @@
 #include "api/rows.h"
 
+#include "api/limits.h"
 #include "api/quarantine.h"
 #include "base/mem.h"
 #include "engine/attempts.h"
@@ -45,7 +46,49 @@ read_near(struct rows *r, bool may_block)
 	return r->near->texts[r->at - r->near_at];
 }
 
-/* Reads the record, unless record.p is set, and the error text. */
+/* The error of a row, or the state of a claim, which not every caller wants. */
+size_t
+rows_size_behind(const struct rows *r)
+{
+	const struct op_row *const row = &r->op->rows[r->at];
+
+	if (r->op->verb == OP_CLAIM)
+		return r->resumes && row->checkpoint.pin ? row->checkpoint.size : 0;
+	return row->error.pin ? row->error.size : 0;
+}
+
+static int
+read_state(struct rows *r, struct slice record, struct slu_err *err)
+{
+	struct message m;
+	int rc;
+
+	r->checkpoint = (struct slice){ 0 };
+	rc = record.n ? message_decode(record, &m, err) : 0;
+	if (!rc && record.n && m.payload.n <= API_CHECKPOINT_MAX)
+		r->checkpoint = m.payload; /* empty if it has a file of its own */
+	return rc;
+}
+
+int
+rows_read_behind(struct rows *r, char *p, bool may_block, struct slice *error, struct slu_err *err)
+{
+	const struct op_row *const row = &r->op->rows[r->at];
+	const bool claims = r->op->verb == OP_CLAIM;
+	const size_t n = rows_size_behind(r);
+	const int rc = n ? engine_read(r->op->engine, claims ? &row->checkpoint : &row->error, 0, n, p, may_block, err) : 0;
+
+	*error = (struct slice){ 0 };
+	if (rc)
+		return rc;
+	if (claims)
+		return read_state(r, (struct slice){ p, n }, err);
+	r->tried = (struct slice){ p, n };
+	*error = attempts_error(r->tried);
+	return 0;
+}
+
+/* Reads the record, unless record.p is set, and what belongs behind it. */
 static int
 read_rest(struct rows *r, struct slice record, bool may_block, struct message *m,
 	  struct slice *error, struct slu_err *err)
@@ -53,19 +96,16 @@ read_rest(struct rows *r, struct slice record, bool may_block, struct message *m
 	const struct op_row *const row = &r->op->rows[r->at];
 	struct engine *const e = r->op->engine;
 	const size_t n = record.p ? 0 : row->record.size;
-	const size_t n_error = row->error.pin ? row->error.size : 0;
 	int rc;
 
-	rc = rows_room(r, n + n_error);
+	rc = rows_room(r, n + rows_size_behind(r));
 	if (!rc && !record.p)
 		rc = engine_read(e, &row->record, 0, n, r->room, may_block, err);
-	if (!rc && n_error)
-		rc = engine_read(e, &row->error, 0, n_error, r->room + n, may_block, err);
+	if (!rc)
+		rc = rows_read_behind(r, r->room + n, may_block, error, err);
 	if (rc)
 		return rc;
 	r->record = record.p ? record : (struct slice){ r->room, n };
-	r->tried = (struct slice){ r->room + n, n_error };
-	*error = attempts_error(r->tried);
 	return message_decode(r->record, m, err);
 }
 

@@ -34,10 +34,12 @@ struct rows {
 	bool patient;       /* read on a file thread from the start */
 	uint64_t max_bytes; /* ends after the row that reaches it; 0: no limit */
 	bool enough;        /* set by write: this row is the last */
+	bool resumes;       /* of a claim: sets `checkpoint` */
 	bool shows_damaged; /* write damaged rows with an empty message; otherwise leave them out */
 
-	struct slice record; /* for write: the record of the row */
-	struct slice tried;  /* for write: its attempts and last error (engine/attempts.h) */
+	struct slice record;     /* for write: the record of the row */
+	struct slice tried;      /* for write: its attempts and last error (engine/attempts.h) */
+	struct slice checkpoint; /* for write, of a claim: its state, a JSON document; n 0: none, or not shown */
 
 	/* Private. */
 	char *room; /* for a record and an error text */
@@ -60,7 +62,11 @@ void rows_damaged(struct rows *r, const struct slu_err *why);
 /* For stream.c: makes room for n bytes in r->room. Returns SLU_ENOMEM. */
 int rows_room(struct rows *r, size_t n);
 
-/* For stream.c: reads the record of row r->at, and behind it its error text, into r->room.
+/* For stream.c: bytes of the row r->at that belong behind its record; and reads them to p, a place in r->room. */
+size_t rows_size_behind(const struct rows *r);
+int rows_read_behind(struct rows *r, char *p, bool may_block, struct slice *error, struct slu_err *err);
+
+/* For stream.c: reads the record of row r->at, and behind it its error text or state, into r->room.
  * Returns SLU_EBUSY if it would block, SLU_ECORRUPT, or another code of engine_read. */
 int rows_read(struct rows *r, bool may_block, struct message *m, struct slice *error,
 	      struct slu_err *err);

@@ -47,9 +47,9 @@ take_back(struct stream *s)
 	s->ref = NULL;
 }
 
-/* Reads the head of a record without its payload. */
+/* Reads the head of a record without its payload, and what belongs behind it. */
 static int
-read_head(struct rows *r, const struct op_row *row, bool may_block, struct message *m,
+read_head(struct rows *r, const struct op_row *row, bool may_block, struct message *m, struct slice *error,
 	  struct slu_err *err)
 {
 	const size_t most = MESSAGE_FIXED + 4 + 4 * MESSAGE_NAME_MAX + 2 * MESSAGE_KEY_MAX +
@@ -57,9 +57,11 @@ read_head(struct rows *r, const struct op_row *row, bool may_block, struct messa
 	const size_t n = row->record.size < most ? row->record.size : most;
 	int rc;
 
-	rc = rows_room(r, n);
+	rc = rows_room(r, n + rows_size_behind(r));
 	if (!rc)
 		rc = engine_read(r->op->engine, &row->record, 0, n, r->room, may_block, err);
+	if (!rc)
+		rc = rows_read_behind(r, r->room + n, may_block, error, err);
 	return rc ? rc : message_decode_head((struct slice){ r->room, n }, m, err);
 }
 
@@ -75,7 +77,7 @@ read_row(struct stream *s, bool may_block, struct message *m, struct slice *erro
 	if (!is_long(r->op, row))
 		rc = rows_read(r, may_block, m, error, err);
 	else
-		rc = read_head(r, row, may_block, m, err);
+		rc = read_head(r, row, may_block, m, error, err);
 	if (rc)
 		return rc;
 	s->ref = NULL;

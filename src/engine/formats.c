@@ -36,6 +36,15 @@ has_cancel(const struct op *op)
 }
 
 static bool
+has_checkpoint(const struct op *op)
+{
+	for (uint32_t i = 0; i < op->n_items; i++)
+		if (op->items[i].text.n)
+			return true;
+	return false;
+}
+
+static bool
 has_priority(const struct op *op)
 {
 	for (uint32_t i = 0; i < op->n_items; i++)
@@ -92,6 +101,7 @@ static const struct {
 	{ 3, LOGENGINE_DIE_ATTEMPTS, NO_VERB, NULL },
 	{ 3, LOGENGINE_RESTORE_ATTEMPTS, OP_MOVE, has_attempts },
 	{ 3, LOGENGINE_CANCEL, OP_DELETE, has_cancel },
+	{ 3, NO_RECORD, OP_EXTEND, has_checkpoint },
 	{ 3, NO_RECORD, OP_ENQUEUE, has_new_field },
 	{ 3, NO_RECORD, OP_CLAIM, has_kinds },
 	{ 3, NO_RECORD, OP_POLICY_SET, has_new_setting },

@@ -87,7 +87,8 @@ struct op_item {
 	struct slice queue; /* n 0: op->queue; if that is empty, too: any queue of the namespace */
 	uint64_t id;        /* the message */
 	uint64_t token;     /* of the lease; 0: the current lease */
-	struct slice text;  /* ack: the result; nack: the error; may be empty */
+	struct slice text;  /* ack: the result; nack: the error; extend: the checkpoint, JSON, which becomes the state of the
+			     * message (LOCK-12 of core/locks/locks.h); may be empty */
 	slu_time time;      /* extend: the lease, 0: that of the queue; nack: the delay, or
 			     * LEDGER_BY_POLICY */
 	bool defer;         /* nack: no failure, the message is only postponed */
@@ -112,27 +113,35 @@ struct op_item {
 	bool runs;      /* delete with cancel: the message is canceled, and leased until `until` */
 };
 
+enum {
+	OP_STATE_SHOWN = (64 << 10) + 2048 /* bytes of a record that a claim shows: a checkpoint of 64 KiB, and its head */
+};
+
 /* A message: answer of claim, get, peek and list. The record has its key, payload and the rest. */
 struct op_row {
 	uint64_t id;
-	uint64_t token;             /* LEASED: of the lease; otherwise 0 */
-	slu_time until;             /* LEASED: the end of the lease */
-	slu_time claimed;           /* LEASED: the start of the lease */
-	slu_time due;               /* when the message is due; DEAD: when it died */
-	slu_time expires;           /* the end of its ttl, or SLU_NEVER */
-	uint64_t number;            /* of the record */
-	int32_t prio;               /* lower goes first */
-	uint16_t attempts;          /* deliveries */
-	uint16_t failures;          /* failed deliveries */
-	uint16_t max_attempts;      /* in force */
-	uint8_t state;              /* enum msg_state */
-	uint8_t flags;              /* enum msg_flags */
-	uint8_t reason;             /* enum dead_reason */
-	uint8_t kind;               /* MOVE: enum move_kind */
-	uint64_t after;             /* LIST of a queue: the cursor of the page behind this row */
-	struct op_ref record;       /* the message */
-	struct op_ref payload;      /* the payload, if it has a file of its own and is not in the record */
-	struct op_ref error;        /* of its failures: engine/attempts.h; not with claims */
+	uint64_t token;        /* LEASED: of the lease; otherwise 0 */
+	slu_time until;        /* LEASED: the end of the lease */
+	slu_time claimed;      /* LEASED: the start of the lease */
+	slu_time due;          /* when the message is due; DEAD: when it died */
+	slu_time expires;      /* the end of its ttl, or SLU_NEVER */
+	uint64_t number;       /* of the record */
+	int32_t prio;          /* lower goes first */
+	uint16_t attempts;     /* deliveries */
+	uint16_t failures;     /* failed deliveries */
+	uint16_t max_attempts; /* in force */
+	uint8_t state;         /* enum msg_state */
+	uint8_t flags;         /* enum msg_flags */
+	uint8_t reason;        /* enum dead_reason */
+	uint8_t kind;          /* MOVE: enum move_kind */
+	uint64_t after;        /* LIST of a queue: the cursor of the page behind this row */
+	struct op_ref record;  /* the message */
+	struct op_ref payload; /* the payload, if it has a file of its own and is not in the record */
+	union {
+		struct op_ref error;      /* GET, PEEK, LIST, WHY: of its failures: engine/attempts.h */
+		struct op_ref checkpoint; /* CLAIM: the record of its state, if that has at most OP_STATE_SHOWN bytes; otherwise no
+					   * pin. In the place of `error`: nodes of earlier versions pass it on */
+	};
 	struct shared_text *holder; /* LEASED: the name of the holder; NULL: not known. Not with claims */
 
 	/* A claim that is `stateful`. */

@@ -73,7 +73,7 @@ write_row(struct json_out *w, const struct op_row *row, const struct message *m,
 
 	(void)error; /* claims have none */
 	json_out_object(w, NULL);
-	flat_view_claimed(w, row, m, s->q.form);
+	flat_view_claimed(w, row, m, r->checkpoint, s->q.form);
 	json_out_close(w);
 }
 
@@ -99,7 +99,7 @@ write_packed_row(struct json_out *w, const struct op_row *row, const struct mess
 	struct state *const s = a->state;
 
 	(void)error; /* claims have none */
-	flat_view_packed(&a->x->out, row, m);
+	flat_view_packed(&a->x->out, row, m, s->rows.checkpoint);
 	s->n++;
 }
 
@@ -118,7 +118,7 @@ packed_written(struct apicall *a, int rc)
 static void
 answer_packed(struct apicall *a, struct state *s)
 {
-	s->rows = (struct rows){ .apicall = a, .op = &a->op, .write = write_packed_row, .done = packed_written };
+	s->rows = (struct rows){ .apicall = a, .op = &a->op, .write = write_packed_row, .done = packed_written, .resumes = true };
 	packed_write_queue(&a->x->out, PACKED_MESSAGES, a->op.space, a->op.queue);
 	rows_start(&s->rows);
 }
@@ -156,7 +156,7 @@ answer(struct apicall *a)
 		answer_packed(a, s);
 		return;
 	}
-	s->rows = (struct rows){ .apicall = a, .op = &a->op, .write = write_row, .done = written };
+	s->rows = (struct rows){ .apicall = a, .op = &a->op, .write = write_row, .done = written, .resumes = true };
 	json_out_init(&s->rows.w, &a->x->out);
 	json_out_array(&s->rows.w, NULL);
 	if (stream_is_needed(&a->op))

@@ -117,9 +117,18 @@ static const struct json_field nack_fields[] = {
 	JSON_ROW("reason", read_reason, struct settle_item, op.reason),
 };
 
+static void
+read_checkpoint(struct json *r, const struct json_field *f, void *place)
+{
+	json_read_raw(r, f, place);
+	if (((struct slice *)place)->n > API_CHECKPOINT_MAX)
+		json_fail(r, SLU_EINVAL, NULL, "expected at most %d bytes", API_CHECKPOINT_MAX);
+}
+
 static const struct json_field extend_fields[] = {
 	WHICH,
 	FIELD("lease", span, op.time, .min = SLU_MS, .max = API_LEASE_MAX),
+	JSON_ROW("checkpoint", read_checkpoint, struct settle_item, op.text),
 };
 
 static const struct table {

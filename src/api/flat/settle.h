@@ -15,6 +15,8 @@
  * If `lease_id` or `fencing_token` is sent and is not the current lease of the message, the
  * item gets 409 lease_lost.
  *
+ * An item of /extend may have `checkpoint`: JSON that the next claim of the message gets (LOCK-12 of core/locks/locks.h).
+ *
  * An item of /ack or /nack may have `enqueue`: messages as in /enqueue. They are accepted with the item, or nothing of
  * it happens (finish.c).
  */

@@ -53,6 +53,13 @@ text_if_any(struct json_out *w, const char *name, struct slice text)
 }
 
 static void
+json_if_any(struct json_out *w, const char *name, struct slice text)
+{
+	if (text.n > 0)
+		json_out_stored(w, name, text);
+}
+
+static void
 write_trace(struct json_out *w, struct slice trace)
 {
 	const size_t n = MESSAGE_TRACE_PARENT;
@@ -105,8 +112,7 @@ write_extras(struct json_out *w, const struct message *m)
 	if (m->terms.batch)
 		json_out_u64(w, "batch", m->terms.batch);
 	text_if_any(w, "correlation_id", m->correlation);
-	if (m->attributes.n > 0)
-		json_out_stored(w, "attributes", m->attributes);
+	json_if_any(w, "attributes", m->attributes);
 	text_if_any(w, "content_type", m->type);
 	write_trace(w, m->trace);
 	write_source(w, m);
@@ -174,7 +180,7 @@ write_payload(struct json_out *w, struct slice payload, enum flat_as as)
 
 void
 flat_view_claimed(struct json_out *w, const struct op_row *row, const struct message *m,
-		  enum flat_as as)
+		  struct slice checkpoint, enum flat_as as)
 {
 	flat_view_id(w, row->id);
 	write_receipt(w, row, m);
@@ -182,6 +188,7 @@ flat_view_claimed(struct json_out *w, const struct op_row *row, const struct mes
 		write_payload(w, m->payload, as);
 	write_lease(w, row);
 	write_given(w, row, m);
+	json_if_any(w, "checkpoint", checkpoint);
 }
 
 static bool
@@ -191,15 +198,16 @@ has_extras(const struct message *m)
 }
 
 static size_t
-write_packed_members(struct buf *out, const struct message *m)
+write_packed_members(struct buf *out, const struct message *m, struct slice checkpoint)
 {
 	const size_t at = out->n;
 	struct json_out w;
 
-	if (!has_extras(m))
+	if (!has_extras(m) && !checkpoint.n)
 		return 0;
 	json_out_open(&w, out);
 	write_extras(&w, m);
+	json_if_any(&w, "checkpoint", checkpoint);
 	json_out_finish(&w);
 	return out->n - at;
 }
@@ -223,14 +231,14 @@ put_fixed(char *p, const struct op_row *row, const struct message *m, size_t mem
 }
 
 void
-flat_view_packed(struct buf *out, const struct op_row *row, const struct message *m)
+flat_view_packed(struct buf *out, const struct op_row *row, const struct message *m, struct slice checkpoint)
 {
 	const size_t at = out->n;
 	size_t members;
 
 	if (!buf_add(out, PACKED_MESSAGE_BYTES))
 		return;
-	members = write_packed_members(out, m);
+	members = write_packed_members(out, m, checkpoint);
 	put_fixed(out->p + at, row, m, members); /* the buffer may have moved */
 	buf_put(out, m->payload.p, m->payload.n);
 }

@@ -35,12 +35,12 @@ enum flat_as {
 /* The form of a value of `as`. Returns SLU_EINVAL. */
 int flat_view_as(struct slice name, enum flat_as *as, struct slu_err *err);
 
-/* A claimed message: message, payload and lease. */
+/* A claimed message: message, payload and lease. checkpoint: its state, JSON, or empty. */
 void flat_view_claimed(struct json_out *w, const struct op_row *row,
-		       const struct message *m, enum flat_as as);
+		       const struct message *m, struct slice checkpoint, enum flat_as as);
 
 /* The same as an item of PACKED_MESSAGES (api/flat/packed.h), which has no receipt. */
-void flat_view_packed(struct buf *out, const struct op_row *row, const struct message *m);
+void flat_view_packed(struct buf *out, const struct op_row *row, const struct message *m, struct slice checkpoint);
 
 /* A message in its current state, without what settles it. error: the text of its last failure, or empty. */
 void flat_view_message(struct json_out *w, const struct op_row *row,

@@ -233,6 +233,12 @@ locks_put(struct locks *l, const struct lock_ref *ref, struct slice name, uint64
 	return rc;
 }
 
+void
+locks_put_commits(struct lock_change *out, slu_time at)
+{
+	lock_commit(out->next, at, NULL, NULL);
+}
+
 int
 locks_give(struct locks *l, const struct lock_gift *gift, struct lock_change *out)
 {

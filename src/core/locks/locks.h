@@ -41,6 +41,8 @@
  *  LOCK-11  A key that moves to another shard (engine/move.h) is first set aside. It has a state
  *           and no lease, and can be looked at. Before an acquire, the caller must check
  *           locks_is_aside.
+ *  LOCK-12  The state of a message may be put and committed in one change: a checkpoint. It then
+ *           outlives the lease, whatever ends it, and everything that was staged takes effect.
  *
  * Pure: no clock, I/O, lock or log. Owned by the shard's thread.
  */
@@ -143,6 +145,10 @@ int locks_remove(struct locks *l, const struct lock_ref *ref, struct slice name,
 		 slu_time now, struct lock_change *out, uint32_t *n, enum lock_why *why);
 int locks_hide(struct locks *l, const struct lock_ref *ref, bool hide, slu_time now,
 	       struct lock_change *out, enum lock_why *why);
+
+/* LOCK-12: the change, of a locks_put, commits at the moment `at`. The place of the document is `where`
+ * of the document in out->next then. */
+void locks_put_commits(struct lock_change *out, slu_time at);
 
 /* How a lease ends. */
 struct lock_end {

@@ -8,7 +8,7 @@
 static uint64_t
 bytes_of(const struct op_row *row)
 {
-	return (uint64_t)row->record.size + row->payload.size;
+	return (uint64_t)row->record.size + row->payload.size + row->checkpoint.size;
 }
 
 /* Returns true if the op may take the message of c, which is ready, by its bytes. */
@@ -41,7 +41,8 @@ grant(struct ledgerengine *k, struct op *op, struct change *c, bool *more, struc
 	rc = ledgerengine_row(k, c->msg, false, row, err);
 	if (rc)
 		return rc;
-	*more = fits(op, row);
+	rc = ledgerengine_show_state(k, row, err);
+	*more = !rc && fits(op, row);
 	if (*more)
 		rc = name_taker(k, op, c);
 	if (*more && !rc)

@@ -185,6 +185,14 @@ bool ledgerengine_lock_sees_staged(const struct lock *lock, const struct lock_re
 /* Fills in version and etag of the state of a message. */
 void ledgerengine_tell_state(const struct ledgerengine *k, struct op_row *row);
 
+/* ---- checkpoint.c: LOCK-12 of core/locks/locks.h ---- */
+
+/* Makes the text, JSON, the state of a message that the caller holds. */
+int ledgerengine_checkpoint(struct ledgerengine *k, const struct op *op, uint32_t msg, struct slice text);
+
+/* Pins the state of a message for a claim: row->checkpoint. */
+int ledgerengine_show_state(struct ledgerengine *k, struct op_row *row, struct slu_err *err);
+
 /* ---- limit.c ---- */
 
 void ledgerengine_limit_begin(struct ledgerengine *k); /* before a run */

@@ -242,6 +242,16 @@ prioritize_first(struct ledgerengine *k, const struct op *op, const struct op_it
 	return rc ? rc : ledgerengine_carry_out(k, &c, (struct slice){ 0 }, NULL);
 }
 
+/* The checkpoint is in the group of the extend, before it: nothing is kept unless the caller holds the lease. */
+static int
+checkpoint_first(struct ledgerengine *k, const struct op *op, const struct op_item *it, const struct ledger_ref *ref)
+{
+	struct change c;
+	const int rc = decide(k, op, it, ref, &c);
+
+	return rc ? rc : ledgerengine_checkpoint(k, op, c.msg, it->text);
+}
+
 /* LEDGER-17 */
 static void
 note_cancel(struct ledgerengine *k, const struct change *c, struct op_item *it)
@@ -263,6 +273,8 @@ run_item(struct ledgerengine *k, const struct op *op, struct op_item *it, struct
 	rc = item_ref(k, op, it, last);
 	if (!rc && verb == OP_NACK && ((it->hold && it->scope) || it->reason.n))
 		rc = hold_first(k, op, it, &last->ref);
+	if (!rc && verb == OP_EXTEND && it->text.n)
+		rc = checkpoint_first(k, op, it, &last->ref);
 	if (!rc && it->has_prio)
 		rc = prioritize_first(k, op, it, &last->ref);
 	if (!rc)

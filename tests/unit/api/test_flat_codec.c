@@ -328,7 +328,7 @@ TEST(a_claimed_message_is_shown_whole)
 	struct buf b;
 
 	buf_init(&b, 4096);
-	WRITTEN(b, w, { json_out_object(&w, NULL); flat_view_claimed(&w, &row, &m, FLAT_BASE64);
+	WRITTEN(b, w, { json_out_object(&w, NULL); flat_view_claimed(&w, &row, &m, (struct slice){ 0 }, FLAT_BASE64);
 			json_out_close(&w); });
 	CHECK_STR("{\"id\":4194305,\"uid\":\"018cc251-f401-7000-8010-000000000000\","
 		  "\"receipt\":\"AQEBAEAAAAAAAAwAAAAAAAAAYWLejTgT\","

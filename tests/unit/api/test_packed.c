@@ -123,7 +123,7 @@ TEST(the_bytes_of_a_claimed_message_are_those_of_the_page)
 
 	buf_init(&b, 4096);
 	packed_write_queue(&b, PACKED_MESSAGES, m.space, m.queue);
-	flat_view_packed(&b, &row, &m);
+	flat_view_packed(&b, &row, &m, (struct slice){ 0 });
 	packed_count(&b, 0, 1);
 	CHECK(slice_eq(BYTES(want), buf_slice(&b)));
 	buf_release(&b);
@@ -137,10 +137,22 @@ TEST(a_claimed_message_has_its_members_as_json)
 	struct buf b;
 
 	buf_init(&b, 4096);
-	flat_view_packed(&b, &row, &m);
+	flat_view_packed(&b, &row, &m, (struct slice){ 0 });
 	CHECK_EQ(PACKED_MESSAGE_BYTES + sizeof members - 1 + 2, b.n);
 	CHECK_EQ(sizeof members - 1, b.p[0]);
 	CHECK_STR("{\"key\":\"k\",\"content_type\":\"t/x\"}hi", buf_str(&b) + PACKED_MESSAGE_BYTES);
+	buf_release(&b);
+}
+
+TEST(a_claimed_message_has_its_checkpoint)
+{
+	const struct op_row row = { .id = 1, .token = 2, .state = MSG_LEASED };
+	const struct message m = { .payload = SLICE("hi") };
+	struct buf b;
+
+	buf_init(&b, 4096);
+	flat_view_packed(&b, &row, &m, SLICE("[1]"));
+	CHECK_STR("{\"checkpoint\":[1]}hi", buf_str(&b) + PACKED_MESSAGE_BYTES);
 	buf_release(&b);
 }
 

@@ -1,5 +1,6 @@
 /*
- * test_engine_state.c - the documents beside messages: LOCK-7 of core/locks/locks.h.
+ * test_engine_state.c - the documents beside messages: LOCK-7 and LOCK-12 of core/locks/locks.h. The Redis engine refuses
+ * checkpoints.
  */
 #include "lock_fixture.h"
 
@@ -237,4 +238,116 @@ CASE(the_state_of_a_message_is_its_queue_s_alone)
 	begin_state(r, &s, OP_STATE_GET);
 	s.h.op.queue = slice_of("other");
 	CHECK_EQ(SLU_EINVAL, rig_do(r, &s.h.op), "the key names queue q");
+}
+
+/* ---- Checkpoints: LOCK-12 ---- */
+
+static bool
+is_redis(const struct rig *r)
+{
+	return strcmp(r->row->engine->name, "redis") == 0;
+}
+
+static int
+checkpoint(struct rig *r, const struct state *s, uint64_t token, const char *text)
+{
+	struct op_item item = { .id = s->id, .token = token, .time = 10 * SLU_SEC, .text = slice_of(text) };
+
+	return rig_item(r, OP_EXTEND, &item);
+}
+
+/* The checkpoint that the last claim shows. */
+static const char *
+shown(struct rig *r, struct state *s)
+{
+	if (r->n == 0)
+		return "no message";
+	if (!r->rows[0].checkpoint.pin)
+		return "";
+	read_document(r, &r->rows[0].checkpoint, &s->h);
+	return s->h.text;
+}
+
+CASE(the_next_claim_shows_the_last_checkpoint) /* PW-F8 */
+{
+	struct state s;
+
+	state_key(&s, rig_put(r, "q", NULL));
+	CHECK_EQ(1, rig_claim_for(r, "q", 10 * SLU_SEC));
+	CHECK_STR("", shown(r, &s));
+	if (is_redis(r)) {
+		struct op_item item = { .id = s.id, .token = r->rows[0].token, .text = SLICE("1") };
+
+		rig_op(&r->op, OP_EXTEND, RIG_SPACE, "q");
+		r->op.items = &item;
+		r->op.n_items = 1;
+		CHECK_EQ(SLU_EINVAL, rig_do(r, &r->op));
+		CHECK_CONTAINS("no checkpoints", r->op.err.text);
+		return;
+	}
+	CHECK_EQ(0, checkpoint(r, &s, r->rows[0].token, "1"));
+	CHECK_EQ(0, checkpoint(r, &s, r->rows[0].token, "2"));
+	CHECK_STR("2", get_state(r, &s, false));
+	rig_reopen(r); /* as after a kill: the lease is found again */
+	rig_pass(r, 20 * SLU_SEC);
+	CHECK_EQ(1, rig_claim_for(r, "q", 10 * SLU_SEC));
+	CHECK_STR("2", shown(r, &s));
+	CHECK_EQ(2, r->rows[0].attempts);
+	CHECK_EQ(1, r->rows[0].failures);
+	rig_return(r);
+	CHECK_EQ(1, rig_claim_for(r, "q", 10 * SLU_SEC));
+	CHECK_STR("2", shown(r, &s));
+	CHECK_EQ(0, rig_settle_one(r, OP_ACK, s.id, r->rows[0].token));
+	CHECK_EQ(0, count_states(r));
+}
+
+CASE(a_checkpoint_takes_what_is_staged_along)
+{
+	struct state s;
+
+	state_key(&s, rig_put(r, "q", NULL));
+	if (is_redis(r))
+		return;
+	CHECK_EQ(1, claim_stateful(r));
+	CHECK_EQ(0, put_state(r, &s, "staged"));
+	begin_state(r, &s, OP_STATE_PUT);
+	prepare_put(&s.h, s.key, "file", "beside");
+	s.h.op.lock.token = r->rows[0].token;
+	s.h.op.queue = slice_of("q");
+	lock_txn(s.h.op.lock.token, s.h.op.lock.txn);
+	CHECK_EQ(0, rig_do(r, &s.h.op));
+	CHECK_EQ(0, checkpoint(r, &s, r->rows[0].token, "kept"));
+	rig_reopen(r);
+	rig_pass(r, 20 * SLU_SEC);
+	CHECK_EQ(1, claim_stateful(r));
+	CHECK_STR("kept", shown(r, &s));
+	CHECK_EQ(1, r->rows[0].state_version);
+	begin_state(r, &s, OP_STATE_GET);
+	s.h.op.lock.name = slice_of("file");
+	CHECK_EQ(0, rig_do(r, &s.h.op));
+	read_document(r, &s.h.op.lock.record, &s.h);
+	CHECK_STR("beside", s.h.text);
+	op_unpin(&s.h.op);
+}
+
+CASE(a_checkpoint_of_a_lease_that_has_ended_changes_nothing)
+{
+	struct state s;
+	uint64_t old;
+
+	state_key(&s, rig_put(r, "q", NULL));
+	if (is_redis(r))
+		return;
+	CHECK_EQ(1, rig_claim_for(r, "q", 10 * SLU_SEC));
+	old = r->rows[0].token;
+	CHECK_EQ(0, checkpoint(r, &s, old, "first"));
+	rig_pass(r, 20 * SLU_SEC);
+	CHECK_EQ(SLU_ELEASE, checkpoint(r, &s, old, "late"));
+	CHECK_EQ(1, rig_claim_for(r, "q", 10 * SLU_SEC));
+	CHECK_EQ(SLU_ELEASE, checkpoint(r, &s, old, "late"));
+	CHECK_EQ(SLU_ENOTFOUND, checkpoint(r, &(struct state){ .id = s.id + 1 }, old, "another"));
+	CHECK_STR("first", get_state(r, &s, false));
+	CHECK_EQ(0, rig_settle_one(r, OP_ACK, s.id, r->rows[0].token));
+	CHECK_EQ(SLU_ENOTFOUND, checkpoint(r, &s, r->rows[0].token, "gone"));
+	CHECK_EQ(0, count_states(r));
 }

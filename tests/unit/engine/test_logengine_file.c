@@ -325,6 +325,47 @@ sync_later(void)
 	CHECK_EQ(0, run(NULL));
 }
 
+/* The last byte of a record, which ends with the payload. */
+static char
+last_byte(const struct op_ref *ref)
+{
+	char c;
+
+	CHECK_EQ(0, engine_read(b->e, ref, ref->size - 1, 1, &c, true, &b->err));
+	return c;
+}
+
+/* An extend alone is synced later. */
+static void
+extend_with(const char *checkpoint)
+{
+	struct op_item item = { .id = b->row.id, .token = b->row.token, .time = SLU_SEC, .text = slice_of(checkpoint) };
+
+	op_unpin(&b->op);
+	start(OP_EXTEND);
+	b->op.items = &item;
+	b->op.n_items = 1;
+	CHECK_EQ(0, run(&b->op));
+	CHECK_EQ(0, item.rc);
+}
+
+/* LOCK-12 */
+TEST(a_checkpoint_is_synced_before_it_is_answered)
+{
+	CHECK_EQ(0, put(5));
+	CHECK_EQ(1, claim());
+	extend_with("1");
+	extend_with("2");
+	extend_with("");
+	cut();
+	b->now += SLU_HOUR;
+	CHECK_EQ(1, claim());
+	CHECK(b->row.checkpoint.pin);
+	CHECK_EQ('2', last_byte(&b->row.checkpoint));
+	op_unpin(&b->op);
+	ack();
+}
+
 /* FILE-3: before that a power cut would bring the message back. */
 TEST(a_file_stays_until_the_end_of_its_message_is_synced)
 {

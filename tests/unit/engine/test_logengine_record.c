@@ -527,3 +527,14 @@ TEST(keys_with_digests_need_a_format_that_older_nodes_lack)
 	put.stood.kind = MOVE_RESULT;
 	CHECK_EQ(FORMATS_FIRST, formats_op(&op));
 }
+
+/* LINE-16: an older node would extend the lease and forget the checkpoint. */
+TEST(a_checkpoint_needs_a_format_that_older_nodes_lack)
+{
+	struct op_item items[2] = { { .id = 1 }, { .id = 2 } };
+	const struct op op = { .verb = OP_EXTEND, .items = items, .n_items = 2 };
+
+	CHECK_EQ(FORMATS_FIRST, formats_op(&op));
+	items[1].text = SLICE("1");
+	CHECK_EQ(3, formats_op(&op));
+}
