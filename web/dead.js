@@ -1,6 +1,8 @@
 // dead.js - dead letters: by queue, then by group of like errors, then redrive or delete.
 import { h } from './dom.js';
-import { get, may, post, queues } from './api.js';
+import { get, has, may, post, queues } from './api.js';
+import { spark } from './charts.js';
+import { editBodies } from './deadedit.js';
 import { age, duration, number, plural } from './format.js';
 import { nameOf, noteQueues, rateOf } from './samples.js';
 import { selected, table } from './table.js';
@@ -32,7 +34,7 @@ async function groupsOf(place, signal) {
     for (const g of page.groups) {
       const name = found.has(g.group) || found.size < GROUPS ? g.group : 'other', old = found.get(name);
       if (!old) found.set(name, { ...g, group: name });
-      else Object.assign(old, { count: old.count + g.count, last_at: Date.parse(g.last_at) > Date.parse(old.last_at) ? g.last_at : old.last_at });
+      else Object.assign(old, { count: old.count + g.count, hours: old.hours?.map((n, i) => n + g.hours[i]), last_at: Date.parse(g.last_at) > Date.parse(old.last_at) ? g.last_at : old.last_at });
     }
     looked += page.looked;
     cursor = page.cursor;
@@ -128,6 +130,7 @@ function groupTable(q, groups, looked, all) {
     { label: 'Error', class: 'wrap', cell: (g) => (g.group === 'other' ? 'all other errors' : h('a', { class: 'row-link', href: href(['dead', q.namespace, q.queue], of(g)), title: g.sample }, g.error || 'no error text')) },
     { label: 'Reason', cell: (g) => g.reason && pill('dead', String(g.reason).replace('_', ' ')) },
     { label: 'Count', num: true, cell: (g) => number(g.count) },
+    { label: 'Last 24 hours', cell: (g) => g.hours && spark(g.hours, `deaths an hour, the last 24: ${g.hours.join(', ')}`, 'dead') },
     { label: 'First', cell: (g) => (g.first_at ? `${duration(age(g.first_at))} ago` : '') }, { label: 'Last', cell: (g) => (g.last_at ? `${duration(age(g.last_at))} ago` : '') },
     { label: 'Sample', cell: (g) => g.sample_uid && h('a', { href: href(['message', q.namespace, g.sample_uid]) }, 'open') },
     may('admin', q.namespace) && { label: 'Actions', cell: (g) => g.group !== 'other' && act(h('span', null, 'Redrive', h('span', { class: 'hidden' }, ` ${g.error || g.group}`)), () => redrive(q, of(g)), { namespace: q.namespace, kind: 'small' }) },
@@ -140,7 +143,7 @@ export function view(data, route) {
   const { q, page, groups, looked, all, filter } = data, filtered = Object.values(filter).some(Boolean);
   const only = filter.error || page.messages[0]?.error || filter.group || filter.reason;
   return h('div', null,
-    head([queueLink(q), ' dead letters'], q.dead > 0 && [act(filtered ? 'Redrive these' : 'Redrive all', () => redrive(q, filter), { namespace: q.namespace, kind: 'primary' }), act(filtered ? 'Delete these' : 'Delete all', () => drop(q, filter), { namespace: q.namespace, kind: 'danger' })]),
+    head([queueLink(q), ' dead letters'], q.dead > 0 && [act(filtered ? 'Redrive these' : 'Redrive all', () => redrive(q, filter), { namespace: q.namespace, kind: 'primary' }), page.messages.length > 0 && has('POST', '/v1/admin/message/edit') && act('Edit bodies', () => editBodies(q, filter, page.messages), { namespace: q.namespace }), act(filtered ? 'Delete these' : 'Delete all', () => drop(q, filter), { namespace: q.namespace, kind: 'danger' })]),
     !q.dead && !page.messages.length ? empty('No dead letters', 'Every message of this queue was finished, or still has tries left.') : [
       !filtered && groupTable(q, groups, looked, all),
       filtered && h('p', null, 'Only one group: ', h('code', null, only), ' ', h('a', { href: href(['dead', q.namespace, q.queue]) }, 'show all')),

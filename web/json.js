@@ -73,6 +73,13 @@ export function parsePlain(text) {
   return plain(parse(text));
 }
 
+// The text of what parse has read, with every number as it was written.
+export function stringify(v) {
+  if (v instanceof Raw) return v.text;
+  if (v instanceof Members) return `{${v.pairs.map(([name, of]) => `${JSON.stringify(name)}:${stringify(of)}`).join(',')}}`;
+  return Array.isArray(v) ? `[${v.map(stringify).join(',')}]` : JSON.stringify(v);
+}
+
 function leaf(v) {
   if (v instanceof Raw) return h('span', { class: 'j-num' }, v.text);
   if (typeof v === 'string') return h('span', { class: 'j-str' }, JSON.stringify(v));

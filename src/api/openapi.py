@@ -427,9 +427,9 @@ SCHEMAS = {
     "SchedulePage": page({"schedules": "ScheduleInList"}),
     "TaskName": whole(TASK_NAME),
     "Groups": record(["groups", "looked"], {"looked": COUNT, "cursor": ref("Cursor"), "groups": array(record(
-        ["group", "error", "reason", "count", "first_at", "last_at", "sample_uid"], {
+        ["group", "error", "reason", "count", "first_at", "last_at", "hours", "sample_uid"], {
             "group": CONDITIONS["group"], **each(TEXT, "error sample"), "reason": REASON, "count": COUNT,
-            **each(MOMENT, "first_at last_at"), "sample_uid": string(format="uuid")}), maxItems=1000)}),
+            **each(MOMENT, "first_at last_at"), "hours": array(COUNT, minItems=24, maxItems=24), "sample_uid": string(format="uuid")}), maxItems=1000)}),
     "TaskToBegin": record(["namespace", "action"], {
         **PLACE, **CONDITIONS, **TASK_ORDERS, "action": TASK_ACTION, "state": string(enum=["ready", "delayed", "held", "dead", "all"]),
         "stop_if_failing": UINT32}, anyOf=[{"required": ["topic"]}, {"required": ["queue"]}]),

@@ -1,6 +1,9 @@
 """The console and many messages: ordering keys, acts on a selection and on all that match, bodies of dead letters by a patch."""
+import base64
+import json
+
 from chromium import Keys
-from filled import EVIL
+from filled import BIG, EVIL
 from served import until
 
 
@@ -153,6 +156,63 @@ def test_all_that_match_are_exported(console, server):
     saved = console.until("return window.__saved")
     assert len(saved.splitlines()) == 120 and '"uid"' in saved.splitlines()[0]
     console.see("120 messages exported")
+
+
+# --- bodies of dead letters ------------------------------------------------------------------------
+
+def test_bodies_of_a_group_are_edited_by_a_patch_with_a_preview(console, server):
+    """Numbers keep their digits; what the patch does not fit stays dead."""
+    server.enqueue(*({"text": f'{{"order":{BIG},"to":{{"host":"old-{n}"}}}}', "max_attempts": 1} for n in range(5)),
+                   {"text": "not JSON", "max_attempts": 1}, {"text": EVIL, "max_attempts": 1}, topic="typo")
+    server.topic = "typo"
+    for message in server.dequeue(limit=7):
+        server.nack(message, error="no such host")
+    server.topic = "jobs"
+    console.go("#/dead/ops/typo")
+    console.see("no such host")
+    console.run("document.querySelector('main tbody .row-link').click()")
+    console.until("return location.hash.includes('group=')")
+    console.ready()
+    console.click("Edit bodies")
+    console.see("Stays as it is: no member name.")
+    console.fill("patch", '[{"op": "replace", "path": "/to/host", "value": "new"}, {"op": "add", "path": "/n", "value": 1.10}]')
+    console.see(f'"order":{BIG},"to":{{"host":"new"}},"n":1.10')
+    console.shoot("edit-bodies-light")
+    console.audit("edit bodies")
+    console.click("Edit and redrive")
+    until(lambda: server.stats(topic="typo")["ready"] == 5)
+    assert server.stats(topic="typo")["dead"] == 2
+    console.see("Edited and ready again: 5 dead letters.")
+    server.topic = "typo"
+    assert json.loads(base64.b64decode(server.take()["payload"])) == {"order": BIG, "to": {"host": "new"}, "n": 1.1}
+    server.topic = "jobs"
+    console.clean()
+
+
+PATCH = """
+  const [cases, done] = arguments;
+  Promise.all([import(new URL('json.js', location.href)), import(new URL('patch.js', location.href))]).then(([json, patch]) => done(cases.map(([text, of]) => {
+    try { return json.stringify(patch.applyPatch(patch.readPatch(json.parse(text)), json.parse(of))); } catch (error) { return error.message; }
+  })));
+"""
+
+
+def test_a_patch_does_what_rfc_6902_says(console):
+    cases = {
+        ('[{"op":"add","path":"/a/1","value":2}]', '{"a":[1,3]}'): '{"a":[1,2,3]}',
+        ('[{"op":"add","path":"/a/-","value":1e400}]', '{"a":[]}'): '{"a":[1e400]}',
+        ('[{"op":"remove","path":"/a~1b"}]', '{"a/b":1,"c":12345678901234567890}'): '{"c":12345678901234567890}',
+        ('[{"op":"move","from":"/a","path":"/b"}]', '{"a":{"x":1}}'): '{"b":{"x":1}}',
+        ('[{"op":"copy","from":"/a","path":"/b"},{"op":"add","path":"/b/x","value":2}]', '{"a":{"x":1}}'): '{"a":{"x":1},"b":{"x":2}}',
+        ('[{"op":"test","path":"/a","value":1.0},{"op":"replace","path":"","value":[]}]', '{"a":1}'): '[]',
+        ('[{"op":"test","path":"/a","value":"1"}]', '{"a":1}'): 'test of /a fails',
+        ('[{"op":"replace","path":"/b","value":1}]', '{"a":1}'): 'no member b',
+        ('[{"op":"add","path":"/a/3","value":1}]', '{"a":[]}'): 'no element 3',
+        ('[{"op":"put","path":"/a"}]', '{}'): 'invalid op: put; expected add, remove, replace, move, copy, test',
+        ('[{"op":"add","path":"a","value":1}]', '{}'): 'invalid path: a; expected "" or /name/0',
+        ('{}', '{}'): 'invalid patch: expected an array of operations',
+    }
+    assert console.driver.execute_async_script(PATCH, [*map(list, cases)]) == [*cases.values()]
 
 
 def test_acts_are_marked_so_that_a_viewer_has_none(console):

@@ -174,6 +174,8 @@ def test_a_message_is_sent_copied_and_deleted(console, server):
     console.fill("namespace", "ops")
     console.fill("queue", "sent")
     console.fill("key", "k1")
+    console.shoot("send-light")
+    console.audit("send a message")
     console.click("Send")
     sent = until(lambda: server.get("/peek", namespace="ops", queue="sent").body.get("messages"))[0]
     assert sent["key"] == "k1" and sent["content_type"] == "application/json"

@@ -108,6 +108,7 @@ def test_dead_letters_are_grouped_by_their_errors_without_numbers(server):
         assert [(g["error"], g["count"]) for g in groups(server, limit=limit)] == \
             [("timeout after # ms on #", 4), ("no route", 2), ("", 1)]
     timeouts, routes, _ = groups(server)
+    assert timeouts["hours"] == [0] * 23 + [timeouts["count"]]
     assert timeouts["reason"] == "rejected" and timeouts["sample"] == "timeout after 0 ms on 10.0.0.0"
     assert timeouts["first_at"] < timeouts["last_at"] < routes["first_at"]
     listed = server.get("/v1/admin/dlq", **server.here(group=timeouts["group"])).body["messages"]

@@ -2,7 +2,7 @@
  * groups.c - GET /v1/admin/dlq/groups: the dead letters of a page, by group of like errors (core/fingerprint.h).
  *
  *      {"groups":[{"group":"8c1f3a90bc17e2d4","error":"gateway timeout after # ms","reason":"max_attempts","count":412,
- *        "first_at":"...","last_at":"...","sample":"gateway timeout after 512 ms","sample_uid":"..."}],
+ *        "first_at":"...","last_at":"...","hours":[0,...,17],"sample":"gateway timeout after 512 ms","sample_uid":"..."}],
  *       "looked":1000,"cursor":"..."}
  *
  *  GROUPS-1  An answer has the groups of one page of dead letters (ADMIN-1). Groups with one name on several pages are one
@@ -23,14 +23,16 @@
 
 enum {
 	SLOTS = 2048,
-	SAMPLE = 256 /* bytes of an error that is shown */
+	SAMPLE = 256, /* bytes of an error that is shown */
+	HOURS = 24
 };
 
 struct dead_group {
 	struct fingerprint print;
 	uint64_t count;
-	slu_time first, last; /* deaths */
-	uint64_t id;          /* of the first one */
+	slu_time first, last;  /* deaths */
+	uint32_t hours[HOURS]; /* deaths in each of the last hours, the oldest first */
+	uint64_t id;           /* of the first one */
 	struct slice sample;
 	uint8_t reason;
 };
@@ -82,6 +84,15 @@ begin(struct rows *r, struct dead_group *g, const struct op_row *row, struct sli
 	s->failed |= g->sample.n != cut.n;
 }
 
+static void
+note_hour(struct dead_group *g, slu_time died, slu_time now)
+{
+	const slu_time age = now > died ? now - died : 0;
+
+	if (age < HOURS * SLU_HOUR)
+		g->hours[HOURS - 1 - age / SLU_HOUR]++;
+}
+
 /* For rows_start: writes nothing. */
 static void
 take_row(struct json_out *w, const struct op_row *row, const struct message *m, struct slice error)
@@ -97,6 +108,7 @@ take_row(struct json_out *w, const struct op_row *row, const struct message *m, 
 	g = find(s, &print);
 	if (g->count++ == 0)
 		begin(r, g, row, error);
+	note_hour(g, row->due, s->now);
 	g->first = row->due < g->first ? row->due : g->first;
 	g->last = row->due > g->last ? row->due : g->last;
 }
@@ -124,6 +136,10 @@ write_group(struct json_out *w, const struct dead_group *g)
 	json_out_u64(w, "count", g->count);
 	json_out_time(w, "first_at", g->first);
 	json_out_time(w, "last_at", g->last);
+	json_out_array(w, "hours");
+	for (unsigned i = 0; i < HOURS; i++)
+		json_out_u64(w, NULL, g->hours[i]);
+	json_out_close(w);
 	if (g->sample.n)
 		json_out_str(w, "sample", g->sample);
 	(void)id_to_uuid(g->id, uid);
