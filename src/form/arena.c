@@ -76,6 +76,17 @@ arena_copy(struct arena *a, struct slice s)
 	return (struct slice){ p, s.n };
 }
 
+struct slice
+arena_take(struct arena *a, struct buf *b)
+{
+	struct slice copy = { 0 };
+
+	if (!b->failed)
+		copy = arena_copy(a, buf_slice(b));
+	buf_release(b);
+	return copy;
+}
+
 void
 arena_release(struct arena *a)
 {

@@ -29,6 +29,9 @@ void *arena_array(struct arena *a, size_t n, size_t size);
 /* Returns a copy of s in the arena, which is empty if memory runs out. */
 struct slice arena_copy(struct arena *a, struct slice s);
 
+/* Returns a copy of the text of b, and releases b. The copy is empty if b or the arena ran out of memory. */
+struct slice arena_take(struct arena *a, struct buf *b);
+
 void arena_release(struct arena *a);
 
 #endif

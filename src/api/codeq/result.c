@@ -199,8 +199,7 @@ make_webhook(struct apicall *a, struct result_item *item)
 	codeq_webhook_open(a, &w, &b, &item->task, completed ? "COMPLETED" : "FAILED");
 	write_outcome(&w, &a->memory, item);
 	json_out_close(&w);
-	body = b.failed ? (struct slice){ 0 } : arena_copy(&a->memory, buf_slice(&b));
-	buf_release(&b);
+	body = arena_take(&a->memory, &b);
 	item->calls = codeq_webhook_put(a, &item->task, body, &item->webhook);
 }
 
@@ -219,7 +218,6 @@ document(struct apicall *a, const struct result_item *item, bool with_payload)
 		.updated = item->at,
 		.without_payload = !with_payload,
 	};
-	struct slice text;
 	struct json_out w;
 	struct buf b;
 
@@ -228,9 +226,7 @@ document(struct apicall *a, const struct result_item *item, bool with_payload)
 	codeq_task_write(&w, "task", &a->memory, &view);
 	write_record(&w, "result", &a->memory, item);
 	json_out_close(&w);
-	text = b.failed ? (struct slice){ 0 } : arena_copy(&a->memory, buf_slice(&b));
-	buf_release(&b);
-	return text;
+	return arena_take(&a->memory, &b);
 }
 
 /* --- answer ------------------------------------------------------------------- */

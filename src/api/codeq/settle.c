@@ -102,8 +102,7 @@ add_webhook(struct apicall *a, struct state *s)
 	json_out_str(&w, "error", s->reason);
 	json_out_time(&w, "completedAt", clock_wall(a->api->clock));
 	json_out_close(&w);
-	body = b.failed ? (struct slice){ 0 } : arena_copy(&a->memory, buf_slice(&b));
-	buf_release(&b);
+	body = arena_take(&a->memory, &b);
 	s->calls = codeq_webhook_put(a, &s->task, body, &s->webhook);
 	if (!s->calls)
 		return;

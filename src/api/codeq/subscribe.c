@@ -229,7 +229,6 @@ body_of(struct codeq_ready *r)
 	char id[ID_UUID_TEXT + 8], uuid[ID_UUID_TEXT], path[DIALECT_BASE + 32];
 	struct json_out w;
 	struct buf text;
-	struct slice copy;
 
 	(void)snprintf(id, sizeof id, "ntf-%s", id_to_uuid(r->task, uuid)); /* fits */
 	claim_path(a, path, sizeof path);
@@ -242,9 +241,7 @@ body_of(struct codeq_ready *r)
 	json_out_time(&w, "sentAt", clock_wall(a->api->clock));
 	json_out_str(&w, "notificationId", slice_of(id));
 	json_out_close(&w);
-	copy = text.failed ? (struct slice){ 0 } : arena_copy(&a->memory, buf_slice(&text));
-	buf_release(&text);
-	return copy;
+	return arena_take(&a->memory, &text);
 }
 
 /* Under the mutex of the register. A call without memory is left out. */

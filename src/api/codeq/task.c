@@ -47,7 +47,6 @@ codeq_extras_read(struct arena *memory, struct slice attributes, struct codeq_ex
 struct slice
 codeq_extras_write(struct apicall *a, const struct codeq_extras *x)
 {
-	struct slice text;
 	struct json_out w;
 	struct buf b;
 
@@ -60,9 +59,7 @@ codeq_extras_write(struct apicall *a, const struct codeq_extras *x)
 	if (x->webhook.n)
 		json_out_str(&w, WEBHOOK, x->webhook);
 	json_out_close(&w);
-	text = b.failed ? (struct slice){ 0 } : arena_copy(&a->memory, buf_slice(&b));
-	buf_release(&b);
-	return text;
+	return arena_take(&a->memory, &b);
 }
 
 /* --- shown -------------------------------------------------------------------- */

@@ -243,8 +243,7 @@ make_put(struct apicall *a, struct state *s, struct slu_err *err)
 
 	buf_init(&text, MSGBATCH_HEAD + MSGBATCH_CALLBACK_MAX);
 	msgbatch_encode(&s->b, &text);
-	doc = text.failed ? (struct slice){ 0 } : arena_copy(&a->memory, buf_slice(&text));
-	buf_release(&text);
+	doc = arena_take(&a->memory, &text);
 	if (!doc.n)
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
 	msgbatch_name(&s->put.m, s->namespace);

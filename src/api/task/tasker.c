@@ -35,7 +35,7 @@ store_once(struct tasker *s, struct tasked *one, struct slu_err *err)
 static int
 look_again(struct tasker *s, struct tasked *one, struct slu_err *err)
 {
-	struct tasked now;
+	struct tasked now = { 0 };
 	const int rc = duty_look(&s->duty, &one->row, &now.row, err);
 
 	if (!rc) {

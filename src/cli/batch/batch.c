@@ -41,7 +41,7 @@ create(struct session *s, struct slu_err *err)
 {
 	const struct batch_create *const c = (void *)s;
 	char text[DURATION_TEXT];
-	struct slice answer;
+	struct slice answer = { 0 };
 	struct json_out w;
 	struct buf body;
 	uint64_t id;

@@ -192,7 +192,7 @@ scope_of(const struct scoped *c)
 
 /* breaker: its name; NULL: a hold. */
 static int
-send(struct scoped *c, const char *breaker, slu_time time, struct slu_err *err)
+send_scope(struct scoped *c, const char *breaker, slu_time time, struct slu_err *err)
 {
 	struct session *const s = &c->s;
 	const char *const name = c->share ? c->share : c->key ? c->key
@@ -233,13 +233,13 @@ hold(struct session *s, struct slu_err *err)
 
 	if (c->time <= 0)
 		return session_usage(s, "missing --for TIME");
-	return send(c, NULL, c->time, err);
+	return send_scope(c, NULL, c->time, err);
 }
 
 static int
 release(struct session *s, struct slu_err *err)
 {
-	return send((struct scoped *)s, NULL, 0, err);
+	return send_scope((struct scoped *)s, NULL, 0, err);
 }
 
 #define SCOPES                                                                                             \
@@ -287,13 +287,13 @@ break_it(struct session *s, struct slu_err *err)
 
 	if (c->time <= 0)
 		return session_usage(s, "missing --for TIME");
-	return send(c, s->words[1], c->time, err);
+	return send_scope(c, s->words[1], c->time, err);
 }
 
 static int
 mend(struct session *s, struct slu_err *err)
 {
-	return send((struct scoped *)s, s->words[1], 0, err);
+	return send_scope((struct scoped *)s, s->words[1], 0, err);
 }
 
 const struct command cli_queue_break = {

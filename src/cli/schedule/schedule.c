@@ -84,7 +84,7 @@ static int
 set(struct session *s, struct slu_err *err)
 {
 	const struct schedule_set *const c = (void *)s;
-	struct slice answer;
+	struct slice answer = { 0 };
 	struct json_out w;
 	struct buf body;
 	int rc;

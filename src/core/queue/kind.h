@@ -32,13 +32,17 @@ kind_is(struct slice line)
 static inline struct slice
 kind_of_line(struct slice line)
 {
-	return kind_is(line) ? (struct slice){ line.p + 1, line.n - 1 } : (struct slice){ 0 };
+	const struct slice none = { 0 };
+
+	return kind_is(line) ? (struct slice){ line.p + 1, line.n - 1 } : none;
 }
 
 static inline struct slice
 share_of_line(struct slice line)
 {
-	return kind_is(line) ? (struct slice){ 0 } : line;
+	const struct slice none = { 0 };
+
+	return kind_is(line) ? none : line;
 }
 
 /* Takes the first of the kinds of a claim, with its mark; false: none is left. What does not begin with a mark is skipped. */

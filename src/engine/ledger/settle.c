@@ -131,7 +131,7 @@ put_hold(struct ledgerengine *k, const struct op *op, struct op_item *it, uint32
 	struct ledger_scope scope;
 	char key[MESSAGE_KEY_MAX];
 	struct ledger_view v;
-	struct change c;
+	struct change c = { 0 };
 	int rc = find_scope(k, msg, (enum gate_kind)(it->scope - 1), key, &scope);
 
 	if (!rc && !has_scope(&scope)) {

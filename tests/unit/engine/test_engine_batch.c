@@ -291,7 +291,35 @@ CASE(a_duplicate_is_no_member)
 	CHECK_EQ(1, callbacks(r, "\"outcome\":\"done\",\"members\":1"));
 }
 
-/* More events than one step counts, and joins that share a run with nothing in between. */
+/* The second join finds what the first one wrote, though the log has not written it yet. */
+CASE(joins_of_one_run_are_all_counted)
+{
+	const uint64_t id = is_redis(r) ? 0 : make(r, 0);
+	struct op ops[2];
+	struct op_item items[2] = { { .id = id }, { .id = id } };
+	struct op_put puts[2] = { 0 };
+	struct slu_err err;
+
+	if (!id)
+		return;
+	for (unsigned i = 0; i < 2; i++) {
+		puts[i].m.id = r->next_id++;
+		puts[i].m.queue = SLICE("a");
+		puts[i].m.terms.batch = id;
+		rig_op(&ops[i], OP_FINISH, RIG_SPACE, QUEUE);
+		ops[i].items = &items[i];
+		ops[i].puts = &puts[i];
+		ops[i].n_items = ops[i].n_puts = 1;
+		ops[i].route.arrived = ops[i].route.before = r->now;
+	}
+	ops[0].route.next = &ops[1];
+	CHECK_EQ(0, engine_run(r->e, ops, r->now, r->now, &err));
+	CHECK_EQ(0, ops[0].rc);
+	CHECK_EQ(0, ops[1].rc);
+	check(r, id, 2, 0, 0);
+}
+
+/* More events than one step counts. */
 CASE(many_members_are_counted)
 {
 	const uint64_t id = is_redis(r) ? 0 : make(r, 0);
