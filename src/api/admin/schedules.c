@@ -81,7 +81,7 @@ read_old(struct apicall *a, struct state *s)
 {
 	const struct op_row *const row = &s->row;
 	char *const room = arena_array(&a->memory, row->record.size + 1, 2);
-	struct message m;
+	struct message m = { 0 };
 	int rc;
 
 	if (!room)

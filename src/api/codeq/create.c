@@ -343,10 +343,8 @@ fill_put(struct apicall *a, struct create_item *item, struct slice trace, struct
 {
 	const struct codeq_new *const n = &item->task;
 	const int64_t priority = clamp(n->priority, CODEQ_PRIORITIES - 1);
-	const struct codeq_extras x = {
-		.command = slice_eq(n->command, slice_of(n->queue)) ? (struct slice){ 0 } : n->command,
-		.webhook = n->webhook,
-	};
+	const bool same = slice_eq(n->command, slice_of(n->queue));
+	const struct codeq_extras x = { .command = { n->command.p, same ? 0 : n->command.n }, .webhook = n->webhook };
 	const slu_time keep = item->facts.retention * SLU_SEC;
 
 	if (item->facts.tiers && !(item->facts.tiers & 1u << priority))

@@ -23,7 +23,9 @@ member_of(struct slice document, const char *wanted)
 	while (json_member(&r, &name))
 		if (json_str_is(&name, slice_of(wanted)))
 			found = json_skip(&r);
-	return json_end(&r, NULL) ? (struct slice){ 0 } : found;
+	if (json_end(&r, NULL))
+		found.n = 0;
+	return found;
 }
 
 static void

@@ -107,7 +107,7 @@ read_batch(struct apicall *a)
 	struct state *const s = a->state;
 	const struct op_row *const row = &s->row;
 	char *const room = arena_alloc(&a->memory, row->record.size + 1);
-	struct message m;
+	struct message m = { 0 };
 	int rc = room ? engine_read(a->op.engine, &row->record, 0, row->record.size, room, true, NULL) : SLU_ENOMEM;
 
 	if (!rc)
