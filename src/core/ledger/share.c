@@ -40,8 +40,11 @@ count_plain(struct ledger *l, struct ledger_queue *q)
 static int
 open_shares(struct ledger *l, struct ledger_queue *q)
 {
-	const int rc = q->shares ? 0 : shares_new(&q->shares, &l->msgs, &q->secret);
+	int rc;
 
+	if (q->shares)
+		return 0;
+	rc = shares_new(&q->shares, &l->msgs, &q->secret);
 	if (!rc)
 		shares_limit(q->shares, q->policy->share_concurrency);
 	return rc;

@@ -430,8 +430,10 @@ void
 shares_limit(struct shares *s, uint32_t max)
 {
 	s->max_leased = max;
-	for (uint32_t h = shares_next(s, SLAB_NONE); h != SLAB_NONE; h = shares_next(s, h))
+	for (uint32_t h = shares_next(s, SLAB_NONE); h != SLAB_NONE; h = shares_next(s, h)) {
 		limit_share(s, h);
+		s->steps++;
+	}
 }
 
 uint32_t

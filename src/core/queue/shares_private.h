@@ -78,7 +78,7 @@ struct shares {
 	uint32_t max_leased; /* of a share; 0: no limit */
 	bool plain_blocked;  /* plain messages are not candidates */
 	size_t heap_bytes;   /* of the heaps of flows and levels, and of names */
-	uint64_t steps;      /* changes of heaps, for tests */
+	uint64_t steps;      /* changes of heaps and walks over all shares, for tests */
 };
 
 static inline struct share *

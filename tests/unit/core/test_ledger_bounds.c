@@ -4,6 +4,9 @@
  */
 #include "ledger_fixture.h"
 
+#include "core/ledger/ledger_private.h"
+#include "core/queue/shares_private.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -75,6 +78,27 @@ TEST_LIMIT(one_message_behind_many_floods_waits_for_one_of_each, 600)
 		id = f.last_id;
 		CHECK(deliveries_before(id, 2000) <= 1000);
 	}
+}
+
+/* ---- Costs ---- */
+
+/* The changes of heaps do not depend on the number of shares, apart from what they cost: O(log n). */
+TEST(a_cycle_beside_10000_shares_touches_its_own_alone)
+{
+	uint64_t before;
+	char share[16];
+
+	for (int i = 0; i < 10000; i++) {
+		(void)snprintf(share, sizeof share, "s%d", i);
+		put_in_share(share);
+	}
+	before = ledger_queue(f.l, f.queue)->shares->steps;
+	for (int i = 0; i < 100; i++) {
+		(void)snprintf(share, sizeof share, "s%d", i * 37);
+		put_in_share(share);
+		CHECK_EQ(1, deliveries_before(0, 1));
+	}
+	CHECK(ledger_queue(f.l, f.queue)->shares->steps - before <= 1000);
 }
 
 /* ---- Bound 2 ---- */
