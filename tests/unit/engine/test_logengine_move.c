@@ -1,6 +1,6 @@
 /*
  * Moves between two logs: when the power goes, and when a log is cleaned meanwhile (CLEAN-8 of
- * engine/logengine_clean.c). What is true of moves in every engine is in test_engine_move*.c.
+ * engine/log/clean.c). What is true of moves in every engine is in test_engine_move*.c.
  */
 #include "lock_fixture.h"
 #include "move_rig.h"
