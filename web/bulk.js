@@ -182,15 +182,15 @@ export function actsOnAll(params) {
 
 // --- export ---------------------------------------------------------------------------------------
 
-function save(parts) {
+function save(parts, file) {
   const url = URL.createObjectURL(new Blob(parts, { type: 'application/x-ndjson' }));
-  h('a', { href: url, download: 'messages.ndjson' }).click();
+  h('a', { href: url, download: file }).click();
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
 const line = (m) => `${JSON.stringify(m)}\n`;
 
-export const download = (messages) => save(messages.map(line));
+export const download = (rows, file = 'messages.ndjson') => save(rows.map(line), file);
 
 async function exportAll(params) {
   const parts = [];
@@ -200,7 +200,7 @@ async function exportAll(params) {
     for (const m of messages) { const text = line(m); parts.push(text); size += text.length; n++; }
     return n < MOST && size < EXPORT_BYTES;
   });
-  save(parts);
+  save(parts, 'messages.ndjson');
   toast(`${plural(n, 'message')} exported${whole ? '.' : ', the first ones: sluice browse --limit has no such end.'}`);
 }
 

@@ -1,6 +1,6 @@
 // charts.js - sparklines, charts and gauges as SVG. No styles in attributes: the policy forbids them.
 import { h, s } from './dom.js';
-import { short, duration } from './format.js';
+import { clock, short, duration } from './format.js';
 
 const known = (values) => (values || []).filter((v) => v !== null && v !== undefined);
 
@@ -10,9 +10,10 @@ function path(values, width, height, top, from = 0) {
   return values.map((v, i) => {
     if (v === null || v === undefined) { drawing = false; return ''; }
     const point = `${(from + i * step).toFixed(1)} ${(height - (v / top) * height).toFixed(1)}`;
+    const alone = !drawing && (values[i + 1] === null || values[i + 1] === undefined);
     const word = drawing ? 'L' : 'M';
     drawing = true;
-    return word + point;
+    return word + point + (alone ? 'h0.1' : '');
   }).join('');
 }
 
@@ -53,26 +54,47 @@ export function stack(parts, label) {
     }));
 }
 
+const latest = (values) => known(values).slice(-1)[0];
+
+// The values of a step stand in the legend while the pointer is over it.
+function show(svg, lines, { format, past, at, steps, x }) {
+  const figure = svg.closest('figure');
+  if (at < 0 || at >= steps) { unshow(svg, lines, format); return; }
+  svg.querySelector('.cursor').setAttribute('d', `M${x(at).toFixed(1)} 6V132`);
+  figure.querySelectorAll('.legend b').forEach((b, i) => { const v = lines[i].values[at]; b.textContent = v === null || v === undefined ? '–' : format(v); });
+  figure.querySelector('.at').textContent = past ? ` ${clock(new Date(Date.parse(past.end) - (steps - 1 - at) * past.step_ms).toISOString())}` : '';
+}
+
+function unshow(svg, lines, format) {
+  const figure = svg.closest('figure');
+  svg.querySelector('.cursor').setAttribute('d', '');
+  figure.querySelectorAll('.legend b').forEach((b, i) => { b.textContent = format(latest(lines[i].values) ?? 0); });
+  figure.querySelector('.at').textContent = '';
+}
+
 // lines: [{name, values, kind}]; a legend with the last values stands above.
-export function chart(title, lines, { format = short, from, to, empty } = {}) {
+// past: a history of the server, for the time of a value under the pointer.
+export function chart(title, lines, { format = short, from, to, empty, past } = {}) {
   const width = 640, height = 150, left = 46, bottom = 18;
   const all = lines.flatMap((l) => known(l.values));
   if (all.length < 2) return h('figure', { class: 'chart' }, h('figcaption', null, title), h('p', { class: 'muted pad' }, empty || 'No data yet. The chart fills while messages move.'));
   const top = Math.max(...all, format === duration ? 1 : 1) * 1.08;
   const inner = height - bottom - 6;
-  const last = (values) => known(values).slice(-1)[0];
+  const steps = Math.max(...lines.map((l) => (l.values || []).length));
+  const point = (event) => show(event.currentTarget, lines, { format, past, at: Math.round(((event.offsetX / event.currentTarget.clientWidth) * width - left) / ((width - left) / Math.max(1, steps - 1))), steps, x: (i) => left + (i * (width - left)) / Math.max(1, steps - 1) });
   return h('figure', { class: 'chart' },
-    h('figcaption', null, title),
+    h('figcaption', null, title, h('small', { class: 'at' })),
     h('div', { class: 'legend' }, lines.map((l) => h('span', { class: `key c-${l.kind}` },
       s('svg', { viewBox: '0 0 14 8', 'aria-hidden': 'true' }, s('path', { class: `line d-${l.kind}`, d: 'M0 4L14 4' })),
-      `${l.name} `, h('b', null, format(last(l.values) ?? 0))))),
-    s('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `${title}: ${lines.map((l) => `${l.name} ${format(last(l.values) ?? 0)}`).join(', ')}` },
+      `${l.name} `, h('b', null, format(latest(l.values) ?? 0))))),
+    s('svg', { viewBox: `0 0 ${width} ${height}`, onmousemove: point, onmouseleave: (event) => unshow(event.currentTarget, lines, format), role: 'img', 'aria-label': `${title}: ${lines.map((l) => `${l.name} ${format(latest(l.values) ?? 0)}`).join(', ')}` },
       [0, 0.5, 1].map((part) => s('g', null,
         s('path', { class: 'grid', d: `M${left} ${(6 + inner * (1 - part)).toFixed(1)}H${width}` }),
         s('text', { class: 'axis', x: left - 6, y: (10 + inner * (1 - part)).toFixed(1), 'text-anchor': 'end' }, format((top / 1.08) * part)))),
       s('g', { transform: 'translate(0 6)' }, lines.map((l, i) => s('g', { class: `c-${l.kind}` },
         i === 0 && s('path', { class: 'area', d: area(l.values, width - left, inner, top, left) }),
         s('path', { class: `line d-${l.kind}`, d: path(l.values, width - left, inner, top, left) })))),
+      s('path', { class: 'cursor', d: '' }),
       s('text', { class: 'axis', x: left, y: height - 2 }, from || ''),
       s('text', { class: 'axis', x: width, y: height - 2, 'text-anchor': 'end' }, to || 'now')));
 }

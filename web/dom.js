@@ -1,7 +1,7 @@
 // dom.js - makes elements, and changes a page into a newer one without losing focus or scroll.
 
 const SVG = 'http://www.w3.org/2000/svg';
-const HANDLERS = ['onclick', 'oninput', 'onchange', 'onsubmit', 'onkeydown', 'ontoggle'];
+const HANDLERS = ['onclick', 'oninput', 'onchange', 'onsubmit', 'onkeydown', 'ontoggle', 'onmousemove', 'onmouseleave'];
 
 function add(parent, child) {
   if (child === null || child === undefined || child === false) return;

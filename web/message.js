@@ -3,6 +3,7 @@ import { h } from './dom.js';
 import { get, has, post, root } from './api.js';
 import { age, bytes, duration, number, when } from './format.js';
 import { parse, tree } from './json.js';
+import { stack } from './charts.js';
 import { act, app, ask, card, copy, facts, head, href, pill, tabs, toast } from './ui.js';
 
 export async function load(route, signal) {
@@ -12,7 +13,11 @@ export async function load(route, signal) {
     if (!error.status) throw error;
     return null; // finished meanwhile, or a Redis shard
   });
-  return { m, why };
+  const batch = m.batch === undefined ? null : await get('/batch', { namespace, id: m.batch }, signal).catch((error) => {
+    if (!error.status) throw error;
+    return null; // it has ended, or the caller may not see it
+  });
+  return { m, why, batch };
 }
 
 // --- the way of the message -------------------------------------------------------------------
@@ -41,8 +46,18 @@ function whyCard(m, why) {
 function attemptsCard(m) {
   const rows = m.attempts_log || [];
   if (!rows.length) return null;
-  return card('Attempts', h('table', { class: 'table' }, h('caption', { class: 'hidden' }, 'Attempts'), h('thead', null, h('tr', null, ['#', 'Began', 'Took', 'Worker', 'Outcome', 'Error'].map((t) => h('th', { scope: 'col' }, t)))),
-    h('tbody', null, rows.map((a) => h('tr', null, h('td', null, a.attempt), h('td', null, when(a.at)), h('td', null, duration(a.took_ms)), h('td', null, a.owner || ''), h('td', null, pill('bad', String(a.outcome).replace('_', ' '))), h('td', { class: 'wrap' }, a.error || ''))))));
+  return card('Attempts', h('table', { class: 'table' }, h('caption', { class: 'hidden' }, 'Attempts'), h('thead', null, h('tr', null, ['#', 'Began', 'Took', 'Worker', 'Token', 'Outcome', 'Error'].map((t) => h('th', { scope: 'col' }, t)))),
+    h('tbody', null, rows.map((a) => h('tr', null, h('td', null, a.attempt), h('td', null, when(a.at)), h('td', null, duration(a.took_ms)), h('td', null, a.owner || ''), h('td', { class: 'num' }, a.fencing_token), h('td', null, pill('bad', String(a.outcome).replace('_', ' '))), h('td', { class: 'wrap' }, a.error || ''))))));
+}
+
+function batchCard(m, b) {
+  if (m.batch === undefined) return null;
+  if (!b) return card('Batch', h('p', { class: 'muted' }, `Member of the batch ${m.batch}, which cannot be shown: it has ended long ago, or you may not see it.`));
+  const left = b.members - b.done - b.failed;
+  return card('Batch', h('p', null, pill({ open: 'running', closed: 'running', done: 'done' }[b.status] || 'bad', b.status), ` ${number(b.members)} members`),
+    stack([{ name: 'done', value: b.done, kind: 'done' }, { name: 'failed', value: b.failed, kind: 'failed' }, { name: 'waiting', value: left, kind: 'held' }], `members: ${b.done} done, ${b.failed} failed, ${left} waiting`),
+    facts([['Done', number(b.done)], ['Failed', number(b.failed)], ['Waiting', number(left)], ['Then begins', [b.callback?.queue && h('a', { href: href(['queue', m.namespace, b.callback.queue]) }, `${m.namespace}/${b.callback.queue}`), b.callback?.uid && [', message ', h('a', { href: href(['message', m.namespace, b.callback.uid]) }, b.callback.uid)]]],
+      ['Deadline', b.deadline && when(b.deadline)], ['Ended', b.ended_at && when(b.ended_at)], ['Id', h('code', null, b.uid)]]));
 }
 
 // --- the body -----------------------------------------------------------------------------------
@@ -127,14 +142,14 @@ function actions(m) {
   ];
 }
 
-export function view({ m, why }, route) {
+export function view({ m, why, batch }, route) {
   const code = m.payload === undefined ? {} : asCode(m);
   return h('div', null,
     head([h('span', { class: 'mono' }, m.uid), ' ', pill(m.status === 'processing' ? 'leased' : m.status, m.status === 'leased' ? 'in flight' : m.status)], actions(m)),
     h('p', { class: 'crumb' }, h('a', { href: href(['queue', m.namespace, m.queue]) }, `${m.namespace}/${m.queue}`), ` · accepted ${duration(age(m.enqueued_at))} ago`),
     card(null, diagram(m), events(m)),
     h('div', { class: 'columns' }, h('div', null, whyCard(m, why), bodyCard(m, route), attemptsCard(m)),
-      h('div', null, card('Fields', facts([['Id', h('code', null, m.uid)], ['Priority', m.priority], ['Tries', `${m.failure_attempts} of ${m.max_attempts} failed; delivered ${m.attempts} times`], ['Key', m.key], ['Share', m.share], ['Worker', m.owner], ['Canceled', m.canceled && 'it is gone when its worker answers, or its lease ends'],
+      h('div', null, batchCard(m, batch), card('Fields', facts([['Id', h('code', null, m.uid)], ['Priority', m.priority], ['Tries', `${m.failure_attempts} of ${m.max_attempts} failed; delivered ${m.attempts} times`], ['Key', m.key], ['Share', m.share], ['Kind', m.kind], ['Rule', m.rule], ['Unique', m.unique && `${m.unique.key}, until ${/^\d/.test(m.unique.until) ? when(m.unique.until) : `it has ${m.unique.until === 'done' ? 'ended' : 'begun'}`}`], ['Dead letter of', m.dead_letter_of && [h('a', { href: href(['queue', m.namespace, m.dead_letter_of.queue]) }, `${m.namespace}/${m.dead_letter_of.queue}`), `, ${String(m.dead_letter_of.reason || '').replace('_', ' ')}`]], ['Worker', m.owner], ['Canceled', m.canceled && 'it is gone when its worker answers, or its lease ends'],
         ['Leased since', m.claimed_at && when(m.claimed_at)], ['Correlation id', m.correlation_id], ['Idempotency key', m.idempotency_key], ['Due', when(m.deliver_after)], ['Expires', m.expires_at && when(m.expires_at)], ['Trace', m.traceparent && h('code', null, m.traceparent)],
         ['Last error', m.error && h('pre', { class: 'text' }, m.error)], ['Attributes', m.attributes !== undefined && h('pre', { class: 'text' }, JSON.stringify(m.attributes, null, 2))]])),
       Object.keys(code).length > 0 && card('Copy as', h('div', { class: 'buttons left' }, Object.entries(code).map(([name, text]) => h('button', { type: 'button', class: 'btn small', onclick: () => copy(text) }, name)))))));

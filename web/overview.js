@@ -84,7 +84,7 @@ function charts({ past, range }) {
       chart('Backlog', [{ name: 'messages', values: values('depth'), kind: 'ready' }], { from: 'since this page opened', empty: 'The chart fills while this page is open.' }));
   }
   const begin = clock(new Date(Date.parse(past.end) - past.steps * past.step_ms).toISOString());
-  const options = { from: ['24h', '7d'].includes(range) ? `${range} ago` : begin };
+  const options = { past, from: ['24h', '7d'].includes(range) ? `${range} ago` : begin };
   return [tabs(range, ranges, (id) => href(['overview'], { range: id })), h('div', { class: 'charts' },
     chart('Throughput, per second', [{ name: 'in', values: past.in, kind: 'in' }, { name: 'done', values: past.done, kind: 'done' }, { name: 'failed', values: past.failed, kind: 'failed' }], { ...options, format: rate }),
     chart('Backlog', ['ready', 'delayed', 'leased', 'held', 'dead'].map((name) => ({ name, values: past[name], kind: name })), options),

@@ -1,15 +1,15 @@
 // queue.js - one queue: its counts, its plot, and views of its messages, keys, shares and settings.
 import { h } from './dom.js';
-import { get, has, may, post, remove } from './api.js';
+import { get, has, may, post, put, remove } from './api.js';
 import { bars, chart, stack } from './charts.js';
-import { age, clock, duration, number, plural, rate, short } from './format.js';
+import { age, clock, duration, number, plural, rate, short, when } from './format.js';
 import { history, nameOf, noteQueues, rateOf, seriesOf } from './samples.js';
 import { act, app, ask, card, command, empty, facts, head, href, pause, pill, sendDialog, tabs, toast } from './ui.js';
 import { keysOf, keysView } from './keys.js';
 import { messageTable } from './messages.js';
 import { actsOnAll, actsOnSelected } from './bulk.js';
 import { limitsTab } from './holds.js';
-import { selected } from './table.js';
+import { selected, table } from './table.js';
 import { workerTable } from './workers.js';
 
 const STATES = ['ready', 'delayed', 'leased', 'held', 'dead', 'damaged'];
@@ -23,6 +23,7 @@ export async function load(route, signal) {
   if (tab === 'messages') wanted.push(get('/v1/admin/messages', { ...place, state: route.params.state || 'all', limit: 50, cursor: route.params.cursor }, signal));
   if (tab === 'keys' && has('GET', '/v1/admin/keys')) wanted.push(keysOf(place, signal));
   if (tab === 'shares' || tab === 'due') wanted.push(Promise.all((tab === 'due' ? ['delayed'] : ['ready', 'leased', 'held']).map((state) => get('/v1/admin/messages', { ...place, state, limit: SAMPLE }, signal))));
+  if (tab === 'settings' && has('GET', '/v1/admin/audit') && may('admin')) wanted.push(get('/v1/admin/audit', { ...place, verb: 'policy_set', limit: 10 }, signal).catch((error) => { if (!error.status) throw error; return null; }));
   if (tab === 'limits') wanted.push(get('/v1/admin/queue/limits', place, signal));
   if (tab === 'consumers') wanted.push(get('/v1/admin/workers', { namespace, queue, limit: 1000 }, signal));
   const [q, past, more] = await Promise.all(wanted);
@@ -68,8 +69,8 @@ function plot(q, past) {
   const own = (name) => seriesOf(nameOf(q), name);
   const begin = past ? clock(new Date(Date.parse(past.end) - past.steps * past.step_ms).toISOString()) : 'since this page opened';
   return h('div', { class: 'charts' },
-    chart('Arrivals and completions, per second', [{ name: 'in', values: past?.in || own('accepted'), kind: 'in' }, { name: 'done', values: past?.done || own('finished'), kind: 'done' }, { name: 'failed', values: past?.failed || own('failed'), kind: 'failed' }], { format: rate, from: begin }),
-    past ? chart('Wait before delivery', ['p50', 'p95', 'p99'].map((p, i) => ({ name: p, values: past[`wait_${p}_ms`], kind: ['in', 'wait', 'failed'][i] })), { format: duration, from: begin })
+    chart('Arrivals and completions, per second', [{ name: 'in', values: past?.in || own('accepted'), kind: 'in' }, { name: 'done', values: past?.done || own('finished'), kind: 'done' }, { name: 'failed', values: past?.failed || own('failed'), kind: 'failed' }], { format: rate, from: begin, past }),
+    past ? chart('Wait before delivery', ['p50', 'p95', 'p99'].map((p, i) => ({ name: p, values: past[`wait_${p}_ms`], kind: ['in', 'wait', 'failed'][i] })), { format: duration, from: begin, past })
       : chart('Backlog', [{ name: 'messages', values: own('depth'), kind: 'ready' }], { from: begin }));
 }
 
@@ -107,7 +108,7 @@ function dueTab(q, [page]) {
 // --- settings -----------------------------------------------------------------------------
 
 const DEFAULTS = { lease: '30s', max_attempts: 5, ttl: '0s', idempotency_window: '1d', idempotency: 'first', dlq_retention: '0s' };
-const isDefault = (name, value) => (name in DEFAULTS ? DEFAULTS[name] === value : value === 0 || value === false || value === '' ||
+const isDefault = (name, value) => (name in DEFAULTS ? DEFAULTS[name] === value : value === 0 || value === false || value === '' || value === '0s' ||
   (name === 'retry' && value.kind === 'exponential' && value.jitter === 'full' && value.base === '1s' && value.max === '15m'));
 const shown = (value) => (typeof value === 'object' ? Object.entries(value).map(([k, v]) => `${k} ${v}`).join(', ') : String(value));
 
@@ -135,18 +136,43 @@ function edit(q, name, value) {
   });
 }
 
-function settingsTab(q) {
-  const rows = Object.entries(q.policy).filter(([name]) => !['namespace', 'topic', 'queue', 'paused'].includes(name));
-  return card('Settings', h('p', { class: 'muted' }, 'Settings that differ from the default are marked.'), h('table', { class: 'table' }, h('caption', { class: 'hidden' }, 'Settings of the queue'),
+const own = (policy) => Object.entries(policy).filter(([name]) => !['namespace', 'topic', 'queue', 'paused'].includes(name));
+
+function copySettings(q) {
+  ask({
+    title: `Copy the settings of ${nameOf(q)}`, confirm: 'Copy', text: 'The other queue gets all of these settings; its messages stay. A queue that does not exist is made.',
+    fields: [{ name: 'to', label: 'To queue', required: true }],
+    run: async ({ to }) => {
+      const place = { namespace: q.namespace, queue: to }, now = await get('/v1/admin/queue/policy', { namespace: q.namespace, queue: q.queue });
+      const before = await get('/v1/admin/queue/policy', place).catch(() => null);
+      await put('/v1/admin/queue/policy', Object.fromEntries(own(now)), place);
+      toast(`${q.namespace}/${to} has the settings of ${q.queue}.`, before && { undo: async () => { await put('/v1/admin/queue/policy', Object.fromEntries(own(before)), place); app.refresh(); } });
+    },
+  });
+}
+
+function historyCard(lines) {
+  if (!lines?.length) return null;
+  return card('Changes of the settings', table({ columns: [{ label: 'Time', cell: (l) => when(l.time) }, { label: 'Who', cell: (l) => l.who }, { label: 'Outcome', cell: (l) => l.outcome }, { label: 'Request', cell: (l) => h('code', null, l.request_id) }],
+    rows: lines, keyOf: (l) => `${l.time} ${l.request_id}`, caption: 'Changes of the settings' }), h('p', null, h('a', { href: href(['audit'], { verb: 'policy_set', queue: lines[0].queue, namespace: lines[0].namespace }) }, 'All in the audit')));
+}
+
+function settingsTab(q, history, route) {
+  const all = own(q.policy), set = all.filter(([name, value]) => !isDefault(name, value)), only = route.params.only === 'set';
+  const rows = only ? set : all;
+  const chip = (id, label) => h('a', { href: href(route.path, { ...route.params, only: id }), 'aria-current': (only ? 'set' : '') === id && 'true' }, label);
+  return [h('div', { class: 'bar' }, h('nav', { class: 'chips', 'aria-label': 'Which settings' }, chip('', `all ${all.length}`), chip('set', `differ from the default ${set.length}`)), h('span', { class: 'grow' }),
+    act('Copy to another queue', () => copySettings(q), { namespace: q.namespace })),
+  h('section', { class: 'card' }, !rows.length && h('p', { class: 'muted' }, 'Every setting has its default.'), rows.length > 0 && h('table', { class: 'table' }, h('caption', { class: 'hidden' }, 'Settings of the queue'),
     h('thead', null, h('tr', null, ['Setting', 'Value', 'Origin', ''].map((t) => h('th', { scope: 'col' }, t || h('span', { class: 'hidden' }, 'Change'))))),
     h('tbody', null, rows.map(([name, value]) => h('tr', { 'data-k': name, class: !isDefault(name, value) && 'marked' }, h('th', { scope: 'row' }, h('code', null, name)), h('td', null, shown(value)),
       h('td', null, isDefault(name, value) ? h('span', { class: 'muted' }, 'default') : pill('warn', 'set')),
-      h('td', { class: 'num' }, act(h('span', null, 'Change', h('span', { class: 'hidden' }, ` ${name}`)), () => edit(q, name, value), { namespace: q.namespace, kind: 'small' })))))));
+      h('td', { class: 'num' }, act(h('span', null, 'Change', h('span', { class: 'hidden' }, ` ${name}`)), () => edit(q, name, value), { namespace: q.namespace, kind: 'small' }))))))), historyCard(history?.lines)];
 }
 
 export function view({ q, past, more, tab }, route) {
   const names = [['messages', 'Messages'], has('GET', '/v1/admin/keys') && ['keys', 'Keys'], ['shares', 'Shares, priorities'], ['due', 'Scheduled'], has('GET', '/v1/admin/workers') && ['consumers', 'Consumers'], has('GET', '/v1/admin/queue/limits') && ['limits', 'Limits and holds'], ['settings', 'Settings']].filter(Boolean);
-  const content = { messages: () => messagesTab(q, more, route), keys: () => (more ? keysView(more, { path: route.path, params: route.params }) : empty('No list of keys', 'This server has none.')), shares: () => sharesTab(q, more), due: () => dueTab(q, more), settings: () => settingsTab(q), limits: () => limitsTab(q, more),
+  const content = { messages: () => messagesTab(q, more, route), keys: () => (more ? keysView(more, { path: route.path, params: route.params }) : empty('No list of keys', 'This server has none.')), shares: () => sharesTab(q, more), due: () => dueTab(q, more), settings: () => settingsTab(q, more, route), limits: () => limitsTab(q, more),
     consumers: () => workerTable(more.workers) };
   return h('div', null,
     head([h('span', { class: 'ns' }, `${q.namespace}/`), q.display_topic || q.queue, ' ', pill(q.paused ? 'paused' : q.leased ? 'running' : 'idle')], actions(q)),

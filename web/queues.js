@@ -1,11 +1,12 @@
 // queues.js - all queues in one table.
 import { h } from './dom.js';
-import { queues, may, PAGE } from './api.js';
+import { queues, may, post, PAGE } from './api.js';
+import { download } from './bulk.js';
 import { spark } from './charts.js';
 import { duration, number, plural, rate, short } from './format.js';
 import { nameOf, noteQueues, rateOf, seriesOf } from './samples.js';
 import { selected, table } from './table.js';
-import { act, app, attempt, head, href, pause, pill, queueLink, sendDialog } from './ui.js';
+import { act, app, ask, attempt, head, href, pause, pill, queueLink, sendDialog, toast } from './ui.js';
 import { welcome } from './overview.js';
 
 let most = PAGE; // queues to load: more when the person asks for more
@@ -48,6 +49,11 @@ export function view(data, route) {
   const rows = data.rows.filter((q) => nameOf(q).includes(filter.toLowerCase()));
   const columns = [...COLUMNS, ...(data.rows.some((q) => q.shard) ? [SHARD] : [])].filter((c) => !hidden.includes(c.id));
   const chosen = rows.filter((q) => selected.has(nameOf(q)) && may('admin', q.namespace));
+  const rest = chosen.reduce((n, q) => n + q.ready + q.delayed + q.held, 0);
+  const purge = () => ask({
+    title: `Purge ${plural(chosen.length, 'queue')}`, danger: true, confirm: 'Purge', typed: `purge ${chosen.length}`, text: `Deletes ${plural(rest, 'message')} for good, of ${chosen.slice(0, 8).map(nameOf).join(', ')}${chosen.length > 8 ? ' and others' : ''}. Messages in flight and dead letters stay.`,
+    run: async () => { let n = 0; for (const q of chosen) n += (await post('/v1/admin/queue/purge', { namespace: q.namespace, queue: q.queue })).purged; selected.clear(); toast(`${plural(n, 'message')} deleted.`); },
+  });
   const both = (on) => attempt(async () => { for (const q of chosen) await pause(q, on); selected.clear(); app.refresh(); });
   if (!data.rows.length) return h('div', null, head('Queues'), welcome());
   return h('div', null,
@@ -56,7 +62,8 @@ export function view(data, route) {
       h('input', { type: 'search', id: 'filter', class: 'grow', placeholder: 'Filter by name', 'aria-label': 'Filter by name', value: filter,
         oninput: (e) => history.replaceState(null, '', href(['queues'], { ...route.params, q: e.target.value })) || app.refresh() }),
       picker(route, hidden),
-      chosen.length > 0 && [act(`Pause ${chosen.length}`, () => both(true), { namespace: chosen[0].namespace, key: 'p' }), act(`Resume ${chosen.length}`, () => both(false), { namespace: chosen[0].namespace })],
+      chosen.length > 0 && [act(`Pause ${chosen.length}`, () => both(true), { namespace: chosen[0].namespace, key: 'p' }), act(`Resume ${chosen.length}`, () => both(false), { namespace: chosen[0].namespace }), act(`Purge ${chosen.length}`, purge, { namespace: chosen[0].namespace, kind: 'danger' })],
+      h('button', { type: 'button', class: 'btn', onclick: () => download(chosen.length ? chosen : rows, 'queues.ndjson') }, 'Export'),
       h('span', { class: 'muted', 'aria-live': 'polite' }, rows.length === data.rows.length && !data.more ? plural(rows.length, 'queue') : `${number(rows.length)} of ${number(data.rows.length)}${data.more ? ' loaded' : ''}`)),
     table({ columns, rows: rows.slice(0, 500), keyOf: nameOf, sort, path: ['queues'], params: route.params, select: may('admin', rows[0]?.namespace) && app.redraw, caption: 'Queues' }),
     rows.length > 500 && h('p', { class: 'muted' }, `The first 500 of ${number(rows.length)} are shown. Filter by name to see others.`),

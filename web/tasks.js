@@ -44,9 +44,8 @@ export function view({ tasks }) {
     { label: 'State', cell: (t) => pill(KINDS[t.state] || t.state, t.state) },
     { label: 'Progress', cell: progress },
     { label: 'Note', class: 'wrap', cell: (t) => t.error ?? (t.rate ? `at most ${number(t.rate)} a second` : '') },
-    { label: 'By', cell: (t) => t.by ?? '' }, { label: 'Began', cell: (t) => when(t.created_at) },
+    { label: 'Began', cell: (t) => h('span', { title: `task ${t.task}` }, when(t.created_at), t.by && h('span', { class: 'muted' }, ` by ${t.by}`)) },
     { label: 'Actions', cell: (t) => t.state === 'running' && act(h('span', null, 'Cancel', h('span', { class: 'hidden' }, ` ${t.task}`)), () => cancel(t), { namespace: t.namespace, kind: 'small' }) },
-    { label: 'Task', cell: (t) => h('span', { class: 'mono' }, t.task) },
   ];
   const running = tasks.filter((t) => t.state === 'running' || t.state === 'canceling').length;
   return h('div', null, head('Tasks', running > 0 && h('span', { class: 'muted' }, `${plural(running, 'task')} at work`)),

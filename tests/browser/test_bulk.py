@@ -219,3 +219,64 @@ def test_acts_are_marked_so_that_a_viewer_has_none(console):
     """test_console.py looks at the pages with a token that may only read."""
     console.go("#/messages?q=queue%3Aops%2Fjobs")
     assert console.run("return document.querySelectorAll('#all-that-match [data-act]').length") > 3
+
+
+# --- several queues, settings, batches -----------------------------------------------------------------
+
+def test_several_queues_are_paused_and_purged(console, server):
+    for n in range(2):
+        server.enqueue({"text": "a"}, {"text": "b"}, topic=f"several-{n}")
+    console.go("#/queues?q=several")
+    select(console, 2)
+    console.click("Pause 2")
+    until(lambda: all(server.get("/v1/admin/queue", namespace="ops", queue=f"several-{n}").body["paused"] for n in range(2)))
+    select(console, 2)
+    console.click("Purge 2")
+    console.see("Deletes 4 messages for good")
+    console.fill("typed", "purge 2")
+    console.click("Purge")
+    until(lambda: [server.stats(topic=f"several-{n}")["total"] for n in range(2)] == [0, 0])
+
+
+def test_settings_are_copied_to_another_queue_and_their_changes_are_listed(console, server):
+    def policy(queue):
+        return server.get("/v1/admin/queue/policy", namespace="ops", queue=queue).body
+
+    server.enqueue({"text": "a"}, topic="source")
+    server.enqueue({"text": "a"}, topic="target")
+    assert server.post("/policy", {"max_attempts": 9, "lease": "45s", "max_rate": 77}, namespace="ops", queue="source").status == 200
+    console.go("#/queue/ops/source?tab=settings&only=set")
+    console.see("differ from the default 3", "Changes of the settings")
+    assert console.run("return document.querySelectorAll('main tr.marked').length") == 3
+    console.click("Copy to another queue")
+    console.fill("to", "target")
+    console.click("Copy")
+    until(lambda: [policy("target")[name] for name in ("max_attempts", "lease", "max_rate")] == [9, "45s", 77])
+    console.click("Undo")
+    until(lambda: policy("target")["max_attempts"] == 5 and policy("target")["max_rate"] == 0)
+
+
+def test_a_member_of_a_batch_shows_how_far_the_batch_is(console, server):
+    batch = server.post("/batches", {"namespace": "ops", "callback": {"queue": "reports", "text": "all sent"}, "timeout": "1h"}).body
+    server.enqueue(*({"text": f"{n}", "batch": batch["uid"]} for n in range(3)), topic="letters")
+    server.topic = "letters"
+    server.ack(server.take())
+    server.topic = "jobs"
+    uid = messages(server, "letters")[0]["uid"]
+    console.go(f"#/message/ops/{uid}")
+    console.see("Batch", "3 members", "ops/reports", batch["uid"])
+    assert console.run("return document.querySelector('main .stack').getAttribute('aria-label')") == "members: 1 done, 0 failed, 2 waiting"
+    console.audit("member of a batch")
+
+
+def test_a_chart_shows_the_values_under_the_pointer(console, server):
+    server.enqueue({"text": "x"}, topic="pointed")
+    console.go("#/overview?range=10m")
+    console.until("return document.querySelector('.chart svg .line')", )
+    console.run("""
+      const svg = document.querySelector('.chart > svg');
+      const event = new MouseEvent('mousemove', {bubbles: true, clientX: svg.getBoundingClientRect().left + svg.clientWidth - 2, clientY: svg.getBoundingClientRect().top + 20});
+      svg.dispatchEvent(event);
+    """)
+    assert console.run("return document.querySelector('.chart .cursor').getAttribute('d').startsWith('M') && document.querySelector('.chart .at').textContent.length > 5")
+    console.clean()
