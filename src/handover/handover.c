@@ -408,9 +408,12 @@ static int
 take_new(struct handover *in, struct slu_err *err)
 {
 	struct handover_items items = { 0 };
-	const uint32_t skipped = list_skipped(in, clock_mono(&clock_system));
+	const slu_time now = clock_mono(&clock_system);
+	const uint32_t skipped = list_skipped(in, now);
 	int rc = in->ops->find(in->place, in->skip, skipped, &items, err);
 
+	in->looked = now;
+	in->found = items.n;
 	if (!rc)
 		rc = check_sizes(in, &items, err);
 	if (!rc && items.n > 0)
@@ -487,6 +490,15 @@ rests(struct handover *in, int stop_fd)
 	return is_stopped(stop_fd, fd, until_again(in, wait));
 }
 
+/* HANDOVER-7 */
+static bool
+paces(const struct handover *in, int stop_fd)
+{
+	const slu_time wait = in->looked + LOOK - clock_mono(&clock_system);
+
+	return in->found < HANDOVER_BATCH && wait > 0 && is_stopped(stop_fd, -1, wait);
+}
+
 /* One round. Returns a code if the place failed. */
 static int
 work(struct handover *in, struct slu_err *err)
@@ -541,7 +553,7 @@ handover_run(struct handover *in, int stop_fd, bool once, struct slu_err *err)
 		}
 		if (once && is_empty(in, before))
 			break;
-		if (in->active == before && !once && rests(in, stop_fd))
+		if (!once && (in->active == before ? rests(in, stop_fd) : paces(in, stop_fd)))
 			break;
 		if (once && in->active == before && is_stopped(stop_fd, -1, until_again(in, LOOK)))
 			break;

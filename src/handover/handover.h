@@ -17,6 +17,8 @@
  *  HANDOVER-5  An item that the server refuses for good leaves the place for a list of refused items.
  *  HANDOVER-6  If the server knows a later number than the inbox (the place was restored from a backup), the inbox
  *           goes on behind that number; items may come twice then, and none is lost.
+ *  HANDOVER-7  While items come, the inbox looks every 5 ms: the items of that time share a batch. After a look that found as
+ *           many items as a batch may have, it looks again at once.
  *
  * A driver is one kind of place: a row of handover_drivers. One thread uses an inbox: of `sluice inbox`, or of
  * server/inboxes.h.

@@ -51,6 +51,8 @@ struct handover {
 	bool fatal;
 	unsigned failures; /* of the place */
 	slu_time active;   /* when an item was last seen */
+	slu_time looked;   /* when the last look for new items began */
+	uint32_t found;    /* items of that look */
 	struct handover_batch **batches;
 	uint32_t n_batches, max_batches;
 	struct handover_queue *queues;

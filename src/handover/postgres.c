@@ -10,6 +10,9 @@
  * Every statement is a transaction. mark checks the holder in inbox_state, and a new holder updates the same row:
  * an inbox that was replaced marks nothing. An inbox that has not been seen for three seconds is replaced. The items of a batch
  * stay as they are until they are removed: to mark a thousand of them is to write one row.
+ *
+ * A removed row stays in the index until a VACUUM, for as long as any transaction is open. So most looks begin behind the rows
+ * that are probably gone (struct window). The row of a transaction that was open for long is found by a look at all rows.
  */
 #include "handover/handover.h"
 #include "handover/postgres_schema.h"
@@ -23,9 +26,30 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define SEEN (1 * SLU_SEC) /* between two beats */
-#define POLL (1 * SLU_SEC) /* between two looks while the inbox sleeps */
-#define DEAF (3 * SLU_SEC) /* without a notice after so long, the log says that none comes */
+#define SEEN (1 * SLU_SEC)  /* between two beats */
+#define POLL (1 * SLU_SEC)  /* between two looks while the inbox sleeps */
+#define DEAF (3 * SLU_SEC)  /* without a notice after so long, the log says that none comes */
+#define ALL  (200 * SLU_MS) /* between two looks at all rows while items come */
+
+/* The statements that are run often: link_query.often. */
+enum often {
+	OFTEN_LOOK = 1,
+	OFTEN_MARK,
+	OFTEN_END
+};
+
+_Static_assert((int)OFTEN_END <= (int)LINK_OFTEN, "LINK_OFTEN");
+
+/* Where a look begins. The ids of rows rise, but transactions commit in any order. */
+struct window {
+	uint64_t from;   /* the next look finds rows behind this id; 0: all */
+	uint64_t before; /* the highest id when the window has moved last */
+	uint64_t seen;   /* the highest id so far */
+	slu_time moved;  /* all rows were looked at then */
+	uint32_t open;   /* rows that the last look has found, and that are not marked */
+	bool full;       /* the last look has found as many rows as it may */
+	bool skips;      /* the last look has left queues out */
+};
 
 struct handover_place {
 	struct links *links;
@@ -43,6 +67,7 @@ struct handover_place {
 		SLEEP_NO,
 		SLEEP_YES
 	} asleep; /* push notifies */
+	struct window window;
 };
 
 /* ---- Statements ---- */
@@ -161,6 +186,7 @@ begin(struct handover_place *p, char source[static HANDOVER_UUID], struct handov
 	int rc = hold(p, source, err);
 
 	p->asleep = SLEEP_UNKNOWN;
+	p->window = (struct window){ 0 };
 	if (!rc)
 		rc = forget_empty_batches(p, err);
 	if (!rc)
@@ -292,25 +318,62 @@ put_names(struct buf *out, const char *const *names, uint32_t n)
 	return !out->failed;
 }
 
+/* A range of ids makes the planner use the index, also if it knows nothing of the table. */
 static int
-look(struct handover_place *p, const char *skip, struct handover_items *out, struct slu_err *err)
+look_behind(struct handover_place *p, uint64_t from, const char *skip, struct handover_items *out, struct slu_err *err)
 {
 	struct link_query q = {
 		.sql = "SELECT id, namespace, queue, payload, options::text FROM ("
 		       " SELECT *, sum(octet_length(payload)) OVER (ORDER BY id) - octet_length(payload) AS before FROM ("
-		       "  SELECT id, namespace, queue, payload, options FROM sluice.inbox AS i"
-		       "  WHERE NOT EXISTS (SELECT 1 FROM sluice.inbox_batch AS b WHERE i.id = ANY (b.ids))"
+		       "  SELECT id, namespace, queue, payload, options FROM sluice.inbox"
+		       "  WHERE id > $2::bigint AND id < $3::bigint"
+		       "  AND id NOT IN (SELECT unnest(ids) FROM sluice.inbox_batch)"
 		       "  AND (namespace || '/' || queue) <> ALL ($1::text[]) ORDER BY id LIMIT 1000"
 		       " ) AS next) AS sized WHERE before < 4194304 ORDER BY id",
+		.often = p->window.full ? 0 : OFTEN_LOOK, /* the plan may be for a table that was small */
 	};
+	char first[LINK_NUMBER], end[LINK_NUMBER];
 	PGresult *r;
 	int rc;
 
 	link_add(&q, skip);
+	link_add_number(&q, from, first);
+	link_add_number(&q, INT64_MAX, end);
 	rc = run(p, &q, &r, err);
 	if (!rc)
 		rc = read_items(r, false, out, err);
 	PQclear(r);
+	return rc;
+}
+
+/* The next looks begin behind what was seen twice ALL ago: a row with a lower id is of a transaction that was open for longer
+ * than ALL. */
+static void
+move_window(struct window *w, slu_time now)
+{
+	w->from = w->before;
+	w->before = w->seen;
+	w->moved = now;
+}
+
+static int
+look(struct handover_place *p, const char *skip, bool skips, struct handover_items *out, struct slu_err *err)
+{
+	struct window *const w = &p->window;
+	const slu_time now = clock_mono(&clock_system);
+	const bool due = now - w->moved >= ALL;
+	const bool left = w->open > 0 || w->skips; /* by the last look: rows with low ids may be there */
+	int rc = due || left ? 0 : look_behind(p, w->from, skip, out, err);
+
+	if (due)
+		move_window(w, now);
+	if (!rc && out->n == 0)
+		rc = look_behind(p, 0, skip, out, err);
+	w->skips = skips;
+	w->open = out->n;
+	w->full = out->n == HANDOVER_BATCH;
+	if (out->n > 0 && out->p[out->n - 1].id > w->seen)
+		w->seen = out->p[out->n - 1].id;
 	return rc;
 }
 
@@ -323,7 +386,7 @@ find(struct handover_place *p, const char *const *skip, uint32_t n, struct hando
 	if (rc)
 		return rc;
 	buf_init(&names, 1 << 20);
-	rc = put_names(&names, skip, n) ? look(p, buf_str(&names), out, err) : slu_fail(err, SLU_ENOMEM, "out of memory");
+	rc = put_names(&names, skip, n) ? look(p, buf_str(&names), n > 0, out, err) : slu_fail(err, SLU_ENOMEM, "out of memory");
 	buf_release(&names);
 	if (!rc && out->n > 0 && p->asleep != SLEEP_NO)
 		rc = set_asleep(p, false, err);
@@ -349,6 +412,7 @@ mark_ids(struct handover_place *p, const char *shard, const char *ids, uint64_t 
 		.sql = "WITH next AS (UPDATE sluice.inbox_state SET batch = batch + 1, seen = clock_timestamp()"
 		       "  WHERE holder = $3::uuid AND " LINK_ON_DISK " RETURNING batch)"
 		       " INSERT INTO sluice.inbox_batch (batch, shard, ids) SELECT batch, $1, $2::bigint[] FROM next RETURNING batch",
+		.often = OFTEN_MARK,
 	};
 	PGresult *r;
 	int rc;
@@ -378,6 +442,7 @@ mark(struct handover_place *p, const char *shard, struct handover_items *items, 
 		rc = mark_ids(p, shard, buf_str(&ids), &batch, err);
 	for (uint32_t i = 0; i < items->n; i++)
 		items->p[i].batch = batch;
+	p->window.open -= batch ? items->n : 0;
 	buf_release(&ids);
 	return rc;
 }
@@ -388,15 +453,18 @@ end(struct handover_place *p, const struct handover_batch *b, struct slu_err *er
 {
 	struct link_query q = {
 		.sql = "WITH gone AS (DELETE FROM sluice.inbox_batch WHERE batch = $1::bigint AND " LINK_LATER ")"
-		       " DELETE FROM sluice.inbox WHERE id = ANY ($2::bigint[])",
+		       " DELETE FROM sluice.inbox WHERE id = ANY ($2::bigint[]) AND id >= $3::bigint AND id <= $4::bigint",
+		.often = OFTEN_END,
 	};
-	char text[LINK_NUMBER];
+	char text[LINK_NUMBER], first[LINK_NUMBER], last[LINK_NUMBER];
 	struct buf ids;
 	int rc = put_ids(&ids, &b->items, err);
 
 	link_add_number(&q, b->number, text);
 	if (!rc) {
 		link_add(&q, buf_str(&ids));
+		link_add_number(&q, b->items.n ? b->items.p[0].id : 0, first);
+		link_add_number(&q, b->items.n ? b->items.p[b->items.n - 1].id : 0, last);
 		rc = run_only(p, &q, err);
 	}
 	buf_release(&ids);
@@ -409,6 +477,7 @@ release(struct handover_place *p, const struct handover_batch *b, struct slu_err
 	struct link_query q = { .sql = "DELETE FROM sluice.inbox_batch WHERE batch = $1::bigint AND " LINK_ON_DISK };
 	char text[LINK_NUMBER];
 
+	p->window.moved = 0; /* its rows are found at once */
 	link_add_number(&q, b->number, text);
 	return run_only(p, &q, err);
 }

@@ -115,6 +115,33 @@ def test_rows_on_their_way_to_one_shard_are_not_found_for_another(db, server):
     assert db.sql("SELECT count(*) FROM sluice.inbox") == "0" and db.sql("SELECT count(*) FROM sluice.inbox_batch") == "0"
 
 
+def psql(db, text):
+    """A session of its own, which runs until it is ended."""
+    return subprocess.Popen([f"{PROGRAMS}/psql", "-h", "127.0.0.1", "-p", str(db.port), "-U", "postgres", "-AtXq", "-c", text],
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
+
+
+def test_a_row_of_an_old_transaction_comes_while_others_come(db, server):
+    """Most looks begin behind the ids that are gone; the row of a transaction that was open for long has a lower id."""
+    old = "BEGIN; SELECT sluice.push('test', 'old', 'x'); SELECT pg_advisory_lock(1); COMMIT"
+    others = ("DO $$ BEGIN LOOP PERFORM sluice.push('test', 'mail', 'y'), set_config('synchronous_commit', 'off', true), pg_sleep(0.001);"
+              " COMMIT; END LOOP; END $$")
+    gate = psql(db, "SELECT pg_advisory_lock(1), pg_sleep(3600)")
+    until(lambda: db.sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted") == "1")
+    with Inbox(server, url(db)):
+        late, streams = psql(db, old), [psql(db, others) for _ in range(4)]
+        until(lambda: db.sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == "2" and ready(server) >= 2000)
+        db.sql("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted")
+        until(lambda: ready(server, "old") == 1)
+        assert all(stream.poll() is None for stream in streams)
+        db.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'DO %'")
+        for process in gate, late, *streams:
+            process.wait(60)
+        until(lambda: db.sql("SELECT count(*) FROM sluice.inbox") == "0")
+    take_all(server)
+    take_all(server, "old")
+
+
 def test_a_batch_without_rows_is_forgotten(db, server):
     """The inbox was killed after it had refused the only row of a batch."""
     db.sql("INSERT INTO sluice.inbox_batch SELECT batch + 1, 'elsewhere', '{-1}' FROM sluice.inbox_state")
