@@ -55,6 +55,7 @@ export function morph(old, next) {
     syncInput(old, next, valueBefore);
     if (old.nodeName === 'TEXTAREA') return;
   }
+  if (old.hasAttribute('data-keep')) return; // its children are not the page's
   morphChildren(old, next);
   if (old.nodeName === 'SELECT' && document.activeElement !== old) old.value = next.value;
 }

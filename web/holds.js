@@ -1,6 +1,6 @@
 // holds.js - what a queue and its shares use of their limits, and holds: nothing of a queue, share or key is delivered.
 import { h } from './dom.js';
-import { post } from './api.js';
+import { get, post } from './api.js';
 import { gauge } from './charts.js';
 import { duration, number } from './format.js';
 import { table } from './table.js';
@@ -18,6 +18,32 @@ function hold(q) {
   });
 }
 
+const LIMITS = [
+  ['concurrency', 'In flight at once, of the queue'], ['rate', 'Deliveries a second, of the queue'], ['rate_burst', 'at once'], ['share_concurrency', 'In flight at once, of each share'], ['share_rate', 'Deliveries a second, of each share'],
+  ['key_rate', 'Deliveries a second, of each key'], ['share_weights', 'Weights of shares'], ['max_depth', 'Messages that may wait'], ['max_rate', 'Messages that are accepted a second'],
+];
+
+async function edit(q) {
+  const place = { namespace: q.namespace, queue: q.queue };
+  const before = await get('/v1/admin/queue/policy', place), known = LIMITS.filter(([name]) => name in before);
+  const set = (policy) => post('/v1/admin/queue/policy', policy, place);
+  ask({
+    title: `Limits of ${q.namespace}/${q.queue}`, confirm: 'Set', text: '0 is no limit. They apply from the next delivery on; leases stay.',
+    fields: known.map(([name, label]) => ({ name, label, value: before[name], placeholder: name === 'share_weights' ? 'gold=4,team-*=2' : undefined })),
+    run: async (values) => {
+      const changed = Object.fromEntries(known.map(([name]) => [name, typeof before[name] === 'number' ? Number(values[name]) : values[name]]).filter(([name, value]) => value !== before[name]));
+      if (!Object.keys(changed).length) return;
+      await set(changed);
+      toast(`Set: ${Object.entries(changed).map(([name, value]) => `${name} ${value}`).join(', ')}.`, { undo: async () => {
+        const now = await get('/v1/admin/queue/policy', place);
+        for (const name of Object.keys(changed)) if (now[name] !== changed[name]) throw new Error(`${name} has changed since; not undone.`);
+        await set(Object.fromEntries(Object.keys(changed).map((name) => [name, before[name]])));
+        app.refresh();
+      } });
+    },
+  });
+}
+
 const release = (q, row) => async () => {
   await post('/v1/admin/queue/hold', { namespace: q.namespace, queue: q.queue, scope: row.scope, name: row.name });
   toast(`${nameOf(row)} is delivered again.`);
@@ -32,7 +58,7 @@ export function limitsTab(q, data) {
     { label: 'Weight', num: true, cell: (r) => r.weight ?? '' }, { label: 'Delivered', num: true, cell: (r) => (r.delivered === undefined ? '' : number(r.delivered)) }, { label: 'State', cell: (r) => r.hold_until && pill('paused', `on hold ${left(r.hold_until)}`) },
   ];
   return [
-    h('div', { class: 'bar' }, h('p', { class: 'muted grow' }, `The queue, and the shares nearest to a limit, of ${number(data.shares)}.`), act('Hold', () => hold(q), { namespace })),
+    h('div', { class: 'bar' }, h('p', { class: 'muted grow' }, `The queue, and the shares nearest to a limit, of ${number(data.shares)}.`), act('Change limits', () => edit(q), { namespace }), act('Hold', () => hold(q), { namespace })),
     table({ columns, rows: data.limits, keyOf: (r) => `${r.scope} ${r.name ?? ''}`, caption: 'Limits in use' }),
     data.holds.length > 0 && card('Holds', table({ columns: [{ label: 'Scope', cell: nameOf }, { label: 'On hold', cell: (r) => left(r.until) },
       { label: 'Actions', cell: (r) => act(h('span', null, 'Release', h('span', { class: 'hidden' }, ` ${nameOf(r)}`)), release(q, r), { namespace, kind: 'small' }) }], rows: data.holds, keyOf: (r) => `${r.scope} ${r.name ?? ''}`, caption: 'Holds' })),

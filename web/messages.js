@@ -3,6 +3,7 @@ import { h } from './dom.js';
 import { get, has, may, namespaces, queues } from './api.js';
 import { acted, actsOnAll, actsOnSelected } from './bulk.js';
 import { age, duration, number, plural, when } from './format.js';
+import { suggestInto } from './suggest.js';
 import { selected, table } from './table.js';
 import { app, command, empty, head, href, messageOf, pill } from './ui.js';
 
@@ -10,6 +11,7 @@ const QUALIFIERS = {
   queue: 'NAMESPACE/QUEUE; without it, all queues', state: 'ready, delayed, leased, held, dead, damaged', id: 'an id or a uid', key: 'the key of the order',
   correlation: 'correlation id', attribute: 'NAME=VALUE', text: 'a text in the body', error: 'a text in the last error', reason: 'max_attempts, expired, rejected', 'age>': '5m: older', 'age<': '5m: newer',
 };
+const SUGGESTED = Object.keys(QUALIFIERS).map((q) => (/[<>]$/.test(q) ? q : `${q}:`));
 const PARAMS = { id: 'id', key: 'key', correlation: 'correlation_id', attribute: 'attribute', text: 'text', error: 'error', reason: 'reason', 'age>': 'older_than', 'age<': 'newer_than', state: 'state' };
 const ID = /^(\d{6,19}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 
@@ -115,7 +117,7 @@ export function view({ query, page, wrong, known }, route) {
   const link = (more) => href(['messages'], { ...route.params, cursor: undefined, seen: undefined, of: undefined, ...more });
   return h('div', null, head('Messages'),
     h('form', { class: 'bar', role: 'search', 'aria-label': 'This page', onsubmit: submit },
-      h('input', { type: 'search', id: 'query', name: 'q', class: 'grow mono', value: route.params.q || '', 'aria-label': 'Query', placeholder: 'queue:ops/jobs state:ready error:timeout', spellcheck: 'false', autocomplete: 'off' }),
+      h('input', { type: 'search', id: 'query', name: 'q', class: 'grow mono', list: 'suggestions', oninput: (e) => suggestInto(e.target, SUGGESTED), value: route.params.q || '', 'aria-label': 'Query', placeholder: 'queue:ops/jobs state:ready error:timeout', spellcheck: 'false', autocomplete: 'off' }), h('datalist', { id: 'suggestions', 'data-keep': true }),
       h('button', { type: 'submit', class: 'btn primary' }, 'Search')),
     wrong && h('p', { class: 'error', role: 'alert' }, wrong),
     page && [

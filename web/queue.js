@@ -10,6 +10,7 @@ import { messageTable } from './messages.js';
 import { actsOnAll, actsOnSelected } from './bulk.js';
 import { limitsTab } from './holds.js';
 import { selected, table } from './table.js';
+import { sharesView } from './shares.js';
 import { workerTable } from './workers.js';
 
 const STATES = ['ready', 'delayed', 'leased', 'held', 'dead', 'damaged'];
@@ -22,7 +23,9 @@ export async function load(route, signal) {
   const wanted = [get('/v1/admin/queue', place, signal), history({ ...place, range: route.params.range || '10m' }, signal)];
   if (tab === 'messages') wanted.push(get('/v1/admin/messages', { ...place, state: route.params.state || 'all', limit: 50, cursor: route.params.cursor }, signal));
   if (tab === 'keys' && has('GET', '/v1/admin/keys')) wanted.push(keysOf(place, signal));
-  if (tab === 'shares' || tab === 'due') wanted.push(Promise.all((tab === 'due' ? ['delayed'] : ['ready', 'leased', 'held']).map((state) => get('/v1/admin/messages', { ...place, state, limit: SAMPLE }, signal))));
+  const first = (...states) => Promise.all(states.map((state) => get('/v1/admin/messages', { ...place, state, limit: SAMPLE }, signal)));
+  if (tab === 'due') wanted.push(first('delayed'));
+  if (tab === 'shares') wanted.push(Promise.all([first('ready', 'leased', 'held'), get('/v1/admin/queue/limits', { ...place, order: 'messages' }, signal).catch((error) => { if (!error.status) throw error; return null; })]));
   if (tab === 'settings' && has('GET', '/v1/admin/audit') && may('admin')) wanted.push(get('/v1/admin/audit', { ...place, verb: 'policy_set', limit: 10 }, signal).catch((error) => { if (!error.status) throw error; return null; }));
   if (tab === 'limits') wanted.push(get('/v1/admin/queue/limits', place, signal));
   if (tab === 'consumers') wanted.push(get('/v1/admin/workers', { namespace, queue, limit: 1000 }, signal));
@@ -87,21 +90,11 @@ function messagesTab(q, page, route) {
   ];
 }
 
-const tally = (messages, of) => [...messages.reduce((m, x) => m.set(of(x), (m.get(of(x)) || 0) + 1), new Map())].sort((a, b) => b[1] - a[1]);
-
-function sharesTab(q, pages) {
-  const all = pages.flatMap((p) => p.messages);
-  const rows = (of, link) => tally(all, of).slice(0, 12).map(([label, value]) => ({ label: String(label), value, href: link?.(label) }));
-  return [h('p', { class: 'muted' }, `Of the first ${number(SAMPLE)} ready, in flight and held messages each: ${plural(all.length, 'message')}.`),
-    all.length ? h('div', { class: 'charts' }, card('Priorities', bars(rows((m) => m.priority).sort((a, b) => a.label - b.label), 'Messages by priority')), card('Shares', bars(rows((m) => m.share ?? '(no share)'), 'Messages by share')))
-      : empty('No waiting messages', 'Messages with a share take turns with those of other shares. The lowest priority goes first.', command(`sluice push --namespace ${q.namespace} ${q.queue} --share gold --priority 1 'hello'`))];
-}
-
 function dueTab(q, [page]) {
   const steps = [[60e3, 'within a minute'], [600e3, 'within 10 minutes'], [3600e3, 'within an hour'], [6 * 3600e3, 'within 6 hours'], [86400e3, 'within 24 hours'], [Infinity, 'later']];
   const left = page.messages.map((m) => -age(m.next_delivery || m.deliver_after) || Date.parse(m.next_delivery || m.deliver_after) - Date.now());
   const rows = steps.map(([most, label], i) => ({ label, value: left.filter((ms) => ms <= most && ms > (i ? steps[i - 1][0] : -Infinity)).length }));
-  return page.messages.length ? [card('Due', bars(rows, 'Delayed messages by due time')), messageTable(page.messages.slice(0, 50), { short: true })]
+  return page.messages.length ? [card(['Due ', page.cursor !== undefined && h('small', null, `of the first ${number(page.messages.length)} of ${number(q.delayed)} delayed messages`)], bars(rows, 'Delayed messages by due time')), messageTable(page.messages.slice(0, 50), { short: true })]
     : empty('Nothing is delayed', 'Messages with a delay, and failed ones before their next try, wait here.', command(`sluice push --namespace ${q.namespace} ${q.queue} --delay 10m 'later'`));
 }
 
@@ -172,7 +165,7 @@ function settingsTab(q, history, route) {
 
 export function view({ q, past, more, tab }, route) {
   const names = [['messages', 'Messages'], has('GET', '/v1/admin/keys') && ['keys', 'Keys'], ['shares', 'Shares, priorities'], ['due', 'Scheduled'], has('GET', '/v1/admin/workers') && ['consumers', 'Consumers'], has('GET', '/v1/admin/queue/limits') && ['limits', 'Limits and holds'], ['settings', 'Settings']].filter(Boolean);
-  const content = { messages: () => messagesTab(q, more, route), keys: () => (more ? keysView(more, { path: route.path, params: route.params }) : empty('No list of keys', 'This server has none.')), shares: () => sharesTab(q, more), due: () => dueTab(q, more), settings: () => settingsTab(q, more, route), limits: () => limitsTab(q, more),
+  const content = { messages: () => messagesTab(q, more, route), keys: () => (more ? keysView(more, { path: route.path, params: route.params }) : empty('No list of keys', 'This server has none.')), shares: () => sharesView(q, more[1], more[0], SAMPLE), due: () => dueTab(q, more), settings: () => settingsTab(q, more, route), limits: () => limitsTab(q, more),
     consumers: () => workerTable(more.workers) };
   return h('div', null,
     head([h('span', { class: 'ns' }, `${q.namespace}/`), q.display_topic || q.queue, ' ', pill(q.paused ? 'paused' : q.leased ? 'running' : 'idle')], actions(q)),

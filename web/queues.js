@@ -1,18 +1,34 @@
 // queues.js - all queues in one table.
 import { h } from './dom.js';
-import { queues, may, post, PAGE } from './api.js';
+import { get, has, namespaces, queues, may, post, PAGE } from './api.js';
 import { download } from './bulk.js';
-import { spark } from './charts.js';
+import { gauge, spark } from './charts.js';
 import { duration, number, plural, rate, short } from './format.js';
 import { nameOf, noteQueues, rateOf, seriesOf } from './samples.js';
 import { selected, table } from './table.js';
 import { act, app, ask, attempt, head, href, pause, pill, queueLink, sendDialog, toast } from './ui.js';
 import { welcome } from './overview.js';
 
+// Map of queue to {n, used, slots} of the workers that say who they are, of the first 1,000; null: not known.
+async function workersOf(signal) {
+  if (!has('GET', '/v1/admin/workers')) return null;
+  const found = new Map();
+  for (const namespace of namespaces()) {
+    const { workers } = await get('/v1/admin/workers', { namespace, limit: PAGE }, signal).catch((error) => { if (!error.status) throw error; return { workers: [] }; });
+    for (const w of workers) for (const queue of w.queues || []) {
+      const of = found.get(`${w.namespace}/${queue}`) || { n: 0, used: 0, slots: 0 };
+      found.set(`${w.namespace}/${queue}`, { n: of.n + 1, used: of.used + (w.used || 0), slots: of.slots + (w.slots || 0) });
+    }
+  }
+  return found;
+}
+
 let most = PAGE; // queues to load: more when the person asks for more
 
 export async function load(route, signal) {
-  const found = await queues(signal, most);
+  const [found, workers] = await Promise.all([queues(signal, most), workersOf(signal)]);
+  for (const q of found.rows) q.workers = workers?.get(nameOf(q)) || null;
+  found.hasWorkers = Boolean(workers?.size);
   noteQueues(found.rows);
   return found;
 }
@@ -32,11 +48,15 @@ const COLUMNS = [
   speed('in', 'In/s', 'accepted'), speed('done', 'Done/s', 'finished'), speed('failed', 'Failed/s', 'failed'),
   { id: 'spark', label: 'Backlog', cell: (q) => spark(seriesOf(nameOf(q), 'depth'), `backlog of ${nameOf(q)}`, 'ready') },
 ];
+const WORKERS = [
+  { id: 'workers', label: 'Workers', num: true, title: 'that say who they are', value: (q) => q.workers?.n || 0, cell: (q) => h('a', { class: q.workers ? null : 'zero', href: href(['queue', q.namespace, q.queue], { tab: 'consumers' }) }, number(q.workers?.n || 0)) },
+  { id: 'use', label: 'Slots', title: 'slots of these workers that are in use', value: (q) => (q.workers?.slots ? q.workers.used / q.workers.slots : null), cell: (q) => (q.workers?.slots ? h('span', { class: 'meter' }, gauge(q.workers.used, q.workers.slots, `slots of ${nameOf(q)} in use`), ` ${number(q.workers.used)}/${number(q.workers.slots)}`) : '') },
+];
 const SHARD = { id: 'shard', label: 'Shard', value: (q) => q.shard, cell: (q) => q.shard || '' };
-const HIDEABLE = COLUMNS.slice(2).map((c) => c.id);
+const ALWAYS = ['name', 'state'];
 
-function picker(route, hidden) {
-  return h('details', { class: 'picker' }, h('summary', { class: 'btn' }, 'Columns'), h('div', { class: 'menu' }, COLUMNS.filter((c) => HIDEABLE.includes(c.id)).map((c) => h('label', null,
+function picker(route, hidden, known) {
+  return h('details', { class: 'picker' }, h('summary', { class: 'btn' }, 'Columns'), h('div', { class: 'menu' }, known.filter((c) => !ALWAYS.includes(c.id)).map((c) => h('label', null,
     h('input', { type: 'checkbox', checked: !hidden.includes(c.id), onchange: () => {
       const next = hidden.includes(c.id) ? hidden.filter((id) => id !== c.id) : [...hidden, c.id];
       app.go(href(['queues'], { ...route.params, hide: next.join('.') }));
@@ -47,7 +67,8 @@ export function view(data, route) {
   const { q: filter = '', sort = 'name' } = route.params;
   const hidden = (route.params.hide || '').split('.').filter(Boolean);
   const rows = data.rows.filter((q) => nameOf(q).includes(filter.toLowerCase()));
-  const columns = [...COLUMNS, ...(data.rows.some((q) => q.shard) ? [SHARD] : [])].filter((c) => !hidden.includes(c.id));
+  const known = [...COLUMNS, ...(data.hasWorkers ? WORKERS : [])];
+  const columns = [...known, ...(data.rows.some((q) => q.shard) ? [SHARD] : [])].filter((c) => !hidden.includes(c.id));
   const chosen = rows.filter((q) => selected.has(nameOf(q)) && may('admin', q.namespace));
   const rest = chosen.reduce((n, q) => n + q.ready + q.delayed + q.held, 0);
   const purge = () => ask({
@@ -61,7 +82,7 @@ export function view(data, route) {
     h('div', { class: 'bar' },
       h('input', { type: 'search', id: 'filter', class: 'grow', placeholder: 'Filter by name', 'aria-label': 'Filter by name', value: filter,
         oninput: (e) => history.replaceState(null, '', href(['queues'], { ...route.params, q: e.target.value })) || app.refresh() }),
-      picker(route, hidden),
+      picker(route, hidden, known),
       chosen.length > 0 && [act(`Pause ${chosen.length}`, () => both(true), { namespace: chosen[0].namespace, key: 'p' }), act(`Resume ${chosen.length}`, () => both(false), { namespace: chosen[0].namespace }), act(`Purge ${chosen.length}`, purge, { namespace: chosen[0].namespace, kind: 'danger' })],
       h('button', { type: 'button', class: 'btn', onclick: () => download(chosen.length ? chosen : rows, 'queues.ndjson') }, 'Export'),
       h('span', { class: 'muted', 'aria-live': 'polite' }, rows.length === data.rows.length && !data.more ? plural(rows.length, 'queue') : `${number(rows.length)} of ${number(data.rows.length)}${data.more ? ' loaded' : ''}`)),

@@ -280,3 +280,36 @@ def test_a_chart_shows_the_values_under_the_pointer(console, server):
     """)
     assert console.run("return document.querySelector('.chart .cursor').getAttribute('d').startsWith('M') && document.querySelector('.chart .at').textContent.length > 5")
     console.clean()
+
+
+def test_shares_show_their_part_and_who_is_noisy(console, server):
+    server.enqueue(*({"text": "x", "share": "crowd"} for _ in range(60)), *({"text": "x", "share": "gold"} for _ in range(5)), topic="shared")
+    assert server.post("/policy", {"share_weights": "gold=4"}, namespace="ops", queue="shared").status == 200
+    console.go("#/queue/ops/shared?tab=shares")
+    rows = console.run("return Object.fromEntries([...document.querySelectorAll('main tbody tr')].filter((r) => r.cells.length > 5).map((r) => [r.cells[0].innerText, r.innerText]))")
+    assert "noisy" in rows["crowd"] and "92 %" in rows["crowd"] and "20 %" in rows["crowd"]
+    assert "noisy" not in rows["gold"] and "80 %" in rows["gold"]
+
+
+def test_limits_are_changed_together_and_undone(console, server):
+    def policy():
+        return server.get("/v1/admin/queue/policy", namespace="ops", queue="limited").body
+
+    server.enqueue({"text": "x"}, topic="limited")
+    console.go("#/queue/ops/limited?tab=limits")
+    console.click("Change limits")
+    console.fill("concurrency", "7")
+    console.fill("share_weights", "gold=4")
+    console.click("Set")
+    until(lambda: (policy()["concurrency"], policy()["share_weights"]) == (7, "gold=4"))
+    console.click("Undo")
+    until(lambda: (policy()["concurrency"], policy()["share_weights"]) == (0, ""))
+
+
+def test_queues_show_their_workers(console, server):
+    console.go("#/queues")
+    console.see("Workers", "3/8")
+    console.click("Columns", "summary")
+    console.click("Slots", ".menu label")
+    console.until("return location.hash.includes('hide=use')")
+    console.until("return !document.querySelector('main table').innerText.includes('3/8')")

@@ -144,6 +144,19 @@ def test_a_query_is_read_by_its_qualifiers(console):
     assert [json.loads(text)["params"] for text in found] == [*cases.values()]
 
 
+def test_a_query_is_completed(console):
+    module = """
+      const [cases, done] = arguments;
+      import(new URL('suggest.js', location.href)).then(({completions}) => done(cases.map((text) => completions(text, ['ops/jobs', 'ops/mail'], ['queue:', 'state:', 'text:', 'age>']))));
+    """
+    cases = {"": ["queue:", "state:", "text:", "age>"], "sta": ["state:"], "state:de": ["state:delayed", "state:dead"], "text:x queue:ops/j": ["text:x queue:ops/jobs"],
+             "age>": ["age>5m", "age>1h", "age>1d"], "nothing": []}
+    assert console.driver.execute_async_script(module, [*cases]) == [*cases.values()]
+    console.go("#/messages")
+    console.run("document.getElementById('query').focus()")
+    console.keys("queue:ops/j")
+    console.until("return [...document.querySelectorAll('#suggestions option')].some((o) => o.value === 'queue:ops/jobs')")
+
 # --- actions -------------------------------------------------------------------------------------
 
 def test_pause_has_an_undo(console, server):
