@@ -180,7 +180,8 @@ struct slu_client_message {
 			      * another program */
 	const char *share;
 	const char *kind;
-	uint64_t reserved[2]; /* 0 */
+	const char *checkpoint; /* JSON that the last holder has stored; see struct slu_settle */
+	uint64_t reserved[1];   /* 0 */
 };
 
 struct slu_client_messages {
@@ -237,6 +238,9 @@ struct slu_settle {
 	const char *priority; /* nack: another priority of the message; NULL = the same */
 
 	const char *reason; /* nack: the name of a breaker of the queue that this failure feeds; NULL = none */
+
+	const char *checkpoint; /* extend: how far the work has come, JSON of at most 64 KiB, for the next holder of the message;
+				 * NULL = the last one stays. When the call returns 0, it is stored */
 };
 
 /* Settles up to 1,000 messages. queue: NULL = any queue, or the queues of the receipts. Returns the first code

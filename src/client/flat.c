@@ -411,6 +411,8 @@ out_settle(struct client_request *a, enum slu_settle_verb verb, const char *queu
 		json_out_raw(&w, "enqueue", slice_of(s->enqueue));
 	if (verb == SLU_EXTEND)
 		out_time(&w, "lease", s->time);
+	if (verb == SLU_EXTEND && s->checkpoint)
+		json_out_raw(&w, "checkpoint", slice_of(s->checkpoint));
 	if (verb == SLU_NACK)
 		out_nack(&w, s);
 	json_out_finish(&w);
@@ -496,6 +498,8 @@ settle(struct slu_client *c, enum slu_settle_verb verb, const char *queue,
 					"result", err);
 		if (!rc && items[i].enqueue)
 			rc = json_check(slice_of(items[i].enqueue), JSON_ARRAY, JSON_DEPTH - 2, "enqueue", err);
+		if (!rc && items[i].checkpoint)
+			rc = json_check(slice_of(items[i].checkpoint), JSON_NONE, JSON_DEPTH - 2, "checkpoint", err);
 		out_settle(&a, verb, queue, &items[i]);
 	}
 	buf_putc(&a.body, ']');

@@ -21,7 +21,7 @@ struct message_row {
 	uint64_t id, fencing_token, attempts, failure_attempts, max_attempts;
 	int64_t priority;
 	struct slice uid, lease_id, lease_expires_at, content_type, key, share, kind, correlation_id, receipt;
-	struct slice attributes;
+	struct slice attributes, checkpoint;
 	struct slice payload;
 	struct slice raw; /* empty = the whole object */
 };
@@ -32,7 +32,7 @@ static const struct json_field row_fields[] = {
 	JSON_FIELDS(text, struct message_row, lease_id, lease_expires_at),
 	JSON_FIELDS(u64, struct message_row, fencing_token, attempts, failure_attempts, max_attempts),
 	JSON_FIELD(i64, struct message_row, priority),
-	JSON_FIELD(raw, struct message_row, attributes),
+	JSON_FIELDS(raw, struct message_row, attributes, checkpoint),
 	JSON_FIELD(base64, struct message_row, payload),
 };
 
@@ -74,6 +74,7 @@ take_row(struct message_batch *b, const struct message_row *w, struct slu_client
 		.kind = keep_text(b, w->kind),
 		.correlation_id = keep_text(b, w->correlation_id),
 		.attributes = keep_text(b, w->attributes),
+		.checkpoint = keep_text(b, w->checkpoint),
 		.receipt = keep_text(b, w->receipt),
 		.raw = w->raw.p,
 		.raw_size = w->raw.n,
@@ -97,7 +98,7 @@ count_elements(struct slice document, size_t *n, struct slu_err *err)
 static int
 reserve(struct message_batch *b, struct slu_client_messages *out, size_t n)
 {
-	const size_t texts = b->document.n + 10 * n + 1; /* 10 ends a message */
+	const size_t texts = b->document.n + 11 * n + 1; /* 11 ends a message */
 
 	b->room = mem_alloc(b->document.n + 1);
 	out->items = mem_array(n + 1, sizeof out->items[0]);

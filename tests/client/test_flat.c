@@ -30,6 +30,32 @@ take(struct slu_client *c, struct slu_client_messages *got, slu_time wait)
 	FINE(slu_client_dequeue(c, "mail", &claim, got, NULL, &err));
 }
 
+TEST(a_checkpoint_comes_with_the_next_delivery)
+{
+	struct slu_client_put put = { SLU_OPTIONS_INIT(struct slu_client_put), .payload = "x", .size = 1 };
+	struct slu_settle s = { SLU_OPTIONS_INIT(struct slu_settle), .checkpoint = "{\"row\":1}", .at_once = true };
+	struct slu_client_messages got = { 0 };
+	struct slu_client *c;
+	struct test_server srv;
+
+	served_start(&srv, 1, "memory");
+	c = served_client(&srv);
+	FINE(slu_client_enqueue(c, "mail", &put, 1, NULL, &err));
+	take(c, &got, 0);
+	CHECK_STR("", got.items[0].checkpoint);
+	s.receipt = got.items[0].receipt;
+	FINE(slu_client_settle(c, SLU_EXTEND, NULL, &s, 1, NULL, &err));
+	CHECK(s.at > 0);
+	FINE(slu_client_settle(c, SLU_NACK, NULL, &s, 1, NULL, &err));
+	take(c, &got, 0);
+	CHECK_STR("{\"row\":1}", got.items[0].checkpoint);
+	s.checkpoint = "row 1";
+	CHECK_EQ(SLU_EINVAL, slu_client_settle(c, SLU_EXTEND, NULL, &s, 1, NULL, NULL));
+	slu_client_messages_release(&got);
+	slu_client_free(c);
+	served_stop(&srv);
+}
+
 TEST(a_batch_goes_in_comes_out_and_is_settled)
 {
 	static const char bytes[] = { 0, 1, (char)0xff, '"' };

@@ -213,6 +213,7 @@ attend(struct run *r)
 			pass_signal(r);
 			break;
 		case CHILD_LINE:
+		case CHILD_WROTE:
 			break; /* the command writes to our stdout */
 		}
 	}

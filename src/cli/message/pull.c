@@ -65,13 +65,26 @@ print_meta(const struct pull *p, const struct slu_client_message *m)
 	fprintf(stderr, "%s\n", colours ? "\033[0m" : "");
 }
 
+/* JSON has newlines only between its values: a checkpoint may have come with some. print() checks stdout. */
+static void
+print_line(const struct slu_client_message *m)
+{
+	struct slice rest = { m->raw, m->raw_size }, line;
+
+	while (slice_cut(&rest, '\n', &line)) {
+		(void)fwrite(line.p, 1, line.n, stdout);
+		putchar(' ');
+	}
+	(void)fwrite(line.p, 1, line.n, stdout);
+	putchar('\n');
+}
+
 /* A message that cannot be printed is not acked, and is delivered again. */
 static int
 print(const struct pull *p, const struct slu_client_message *m, struct slu_err *err)
 {
 	if (p->s.json) {
-		(void)fwrite(m->raw, 1, m->raw_size, stdout); /* print() checks stdout */
-		putchar('\n');
+		print_line(m);
 	} else {
 		print_payload(p, m);
 	}

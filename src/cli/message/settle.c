@@ -75,17 +75,17 @@ settle(struct session *s, const char *word, struct slu_err *err)
 /* clang-format on */
 
 static bool
-result_is_json(struct settle *t)
+is_json(struct settle *t, const char *option, const char *text)
 {
 	struct slu_err why;
 	struct json r;
 
-	if (!t->item.result)
+	if (!text)
 		return true;
-	json_init(&r, slice_of(t->item.result), JSON_DEPTH);
+	json_init(&r, slice_of(text), JSON_DEPTH);
 	if (json_end(&r, &why) == 0)
 		return true;
-	session_usage(&t->s, "invalid --result: %s; expected JSON; a text needs quotes: '\"done\"'", why.text);
+	session_usage(&t->s, "invalid %s: %s; expected JSON; a text needs quotes: '\"done\"'", option, why.text);
 	return false;
 }
 
@@ -94,7 +94,7 @@ ack(struct session *s, struct slu_err *err)
 {
 	struct settle *const t = (void *)s;
 
-	return result_is_json(t) ? session_each(&t->s, settle, err) : 0;
+	return is_json(t, "--result", t->item.result) ? session_each(&t->s, settle, err) : 0;
 }
 
 const struct command cli_ack = {
@@ -155,17 +155,28 @@ const struct command cli_nack = {
 	.run = nack,
 };
 
+static int
+extend(struct session *s, struct slu_err *err)
+{
+	struct settle *const t = (void *)s;
+
+	return is_json(t, "--checkpoint", t->item.checkpoint) ? session_each(&t->s, settle, err) : 0;
+}
+
 const struct command cli_extend = {
 	.name = "extend",
 	.group = "Messages",
 	.summary = "extend the lease of messages",
 	.usage = "RECEIPT|ID... [options]",
-	.text = "Extends the leases of messages: each lasts --lease from now.\n",
+	.text = "Extends the leases of messages: each lasts --lease from now. A checkpoint says how far the\n"
+		"work has come: the next holder of the message gets the last one.\n",
 	.examples = "  sluice extend \"$receipt\" --lease 5m\n"
+		    "  sluice extend \"$receipt\" --checkpoint '{\"row\":250000}'\n"
 		    "  sluice extend 318497266802130945 --lease-id l-17 --lease 5m\n",
 	.options = CLI_QUEUE,
 	CLI_ARGS(LEASE_ROWS,
-		 { "--lease", ARG_TIME, AT(settle, item.time), "length of the lease from now (the queue's)" }),
+		 { "--lease", ARG_TIME, AT(settle, item.time), "length of the lease from now (the queue's)" },
+		 { "--checkpoint JSON", ARG_TEXT, AT(settle, item.checkpoint), "how far the work has come, for the next holder" }),
 	CLI_STATE(struct settle, .verb = SLU_EXTEND),
-	.each = settle,
+	.run = extend,
 };

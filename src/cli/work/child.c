@@ -310,6 +310,7 @@ read_three(struct child *c)
 	if (n == 0)
 		return false;
 	buf_put(&c->written, room, n);
+	c->wrote = c->wrote || memchr(room, '\n', n);
 	if (c->written.failed)
 		child_kill(c); /* too many messages: the child is killed, and its message fails */
 	return true;
@@ -418,6 +419,10 @@ child_wait(struct child *c, slu_time until, int stop_fd)
 			(void)read_err(c);
 		if (fds[5].revents)
 			(void)read_three(c);
+		if (c->wrote) {
+			c->wrote = false;
+			return CHILD_WROTE;
+		}
 		if (fds[3].revents && read_out(c))
 			continue;
 		if (fds[0].revents) {

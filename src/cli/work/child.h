@@ -30,6 +30,7 @@ enum {
 enum child_event {
 	CHILD_ENDED, /* the child and its descendants have ended; `status` is set */
 	CHILD_LINE,  /* the child wrote a line: child_line */
+	CHILD_WROTE, /* the child ended a line on descriptor 3: `written` */
 	CHILD_TIME,  /* the time `until` was reached */
 	CHILD_STOP   /* stop_fd is readable */
 };
@@ -46,7 +47,8 @@ struct child {
 	bool whole;         /* stdout is stored as a whole; no CHILD_LINE */
 	struct buf lines;   /* what the child wrote and child_line did not return yet */
 	size_t taken;       /* bytes of `lines` that child_line returned */
-	struct buf written; /* what the child wrote to descriptor 3 */
+	struct buf written; /* what the child wrote to descriptor 3; the owner may remove lines */
+	bool wrote;         /* CHILD_WROTE is due */
 	char tail[CHILD_TAIL];
 	size_t tail_n;
 };

@@ -6,6 +6,10 @@
  *      {"queue":"bill","json":{"n":1},"delay":"1h"}
  *
  * become the list `enqueue` of the ack. A message without a namespace goes to the namespace of the worker.
+ *
+ *      {"checkpoint":{"row":250000}}
+ *
+ * on descriptor 3 is no message, but how far the command has come.
  */
 #include "cli/work/work.h"
 
@@ -17,6 +21,10 @@
 
 struct child_message {
 	struct slice namespace;
+};
+
+struct child_progress {
+	struct slice checkpoint;
 };
 
 static int
@@ -109,4 +117,48 @@ children_take_list(struct slice list, const char *space, struct buf *out, struct
 	if (!rc)
 		rc = json_end(&r, err);
 	return rc ? rc : end(out, err);
+}
+
+/* ---- Checkpoints ---- */
+
+/* The value of the member `checkpoint` of a line; n 0: it has none, or is no JSON object. */
+static struct slice
+checkpoint_of(struct slice line)
+{
+	static const struct json_field fields[] = {
+		JSON_FIELD(raw, struct child_progress, checkpoint),
+	};
+	struct child_progress found = { 0 };
+	struct json r;
+
+	json_init(&r, line, JSON_DEPTH);
+	json_fields(&r, fields, COUNT(fields), JSON_LENIENT, &found);
+	return json_end(&r, NULL) ? (struct slice){ 0 } : found.checkpoint;
+}
+
+static void
+keep_last(struct buf *out, struct slice checkpoint)
+{
+	buf_clear(out);
+	buf_put(out, checkpoint.p, checkpoint.n);
+}
+
+void
+children_take_checkpoints(struct buf *written, size_t *seen, bool whole, struct buf *out)
+{
+	while (*seen < written->n) {
+		struct slice rest = { written->p + *seen, written->n - *seen }, line;
+		const bool ended = slice_cut(&rest, '\n', &line);
+		const struct slice checkpoint = ended || whole ? checkpoint_of(slice_trim(line, BLANKS)) : (struct slice){ 0 };
+
+		if (!ended && !whole)
+			return;
+		if (checkpoint.n == 0) {
+			*seen = written->n - rest.n;
+			continue;
+		}
+		keep_last(out, checkpoint);
+		memmove(written->p + *seen, rest.p, rest.n);
+		written->n = *seen + rest.n;
+	}
 }

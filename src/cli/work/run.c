@@ -3,6 +3,7 @@
  * process that reads a message a line:
  *
  *      {"id":318497266802130945,"uid":"...","queue":"mail","attempts":1,...,"text":"hello"}
+ *      {"checkpoint":{...}}  any number: how far it has come
  *      {"outcome":"ack"}     or nack, defer, dead; with "error", "delay", "result", "enqueue"; an
  *                            "id" or "uid" must be the id of the message
  *
@@ -35,7 +36,7 @@ enum {
 /* All variables that describe a message. The values of an outer worker are removed from the environment. */
 static const char *const variables[] = {
 	"ID", "UID", "QUEUE", "NAMESPACE", "ATTEMPTS", "FAILURE_ATTEMPTS", "PRIORITY", "KEY", "KIND",
-	"CORRELATION_ID", "CONTENT_TYPE", "ATTRIBUTES", "RECEIPT", "LEASE_ID", "LEASE_EXPIRES_AT",
+	"CORRELATION_ID", "CONTENT_TYPE", "ATTRIBUTES", "CHECKPOINT", "RECEIPT", "LEASE_ID", "LEASE_EXPIRES_AT",
 	"FENCING_TOKEN", "SERVER", "TOKEN", "TOKEN_FILE", "CA_FILE", "CERT", "CERT_KEY"
 };
 
@@ -85,6 +86,7 @@ put_message(struct buf *b, const struct slu_client_message *m)
 	put_text(b, "CORRELATION_ID", m->correlation_id);
 	put_text(b, "CONTENT_TYPE", m->content_type);
 	put_text(b, "ATTRIBUTES", m->attributes);
+	put_text(b, "CHECKPOINT", m->checkpoint);
 	put_text(b, "RECEIPT", m->receipt ? m->receipt : "");
 	put_text(b, "LEASE_ID", m->lease_id);
 	put_text(b, "LEASE_EXPIRES_AT", m->lease_expires_at);
@@ -279,6 +281,16 @@ out_text(struct json_out *w, const char *name, const char *text)
 		json_out_str(w, name, slice_of(text));
 }
 
+/* JSON has newlines only between its values. */
+static void
+put_on_one_line(struct buf *line)
+{
+	for (size_t i = 0; i < line->n; i++)
+		if (line->p[i] == '\n')
+			line->p[i] = ' ';
+	buf_putc(line, '\n');
+}
+
 static void
 write_line(struct work_slot *s)
 {
@@ -302,17 +314,19 @@ write_line(struct work_slot *s)
 	json_out_u64(&w, "fencing_token", m->fencing_token);
 	if (*m->attributes)
 		json_out_raw(&w, "attributes", slice_of(m->attributes));
+	if (*m->checkpoint)
+		json_out_raw(&w, "checkpoint", slice_of(m->checkpoint));
 	if (utf8_valid(payload))
 		json_out_str(&w, "text", payload);
 	else
 		json_out_base64(&w, "payload", payload);
 	json_out_finish(&w);
-	buf_putc(&s->line, '\n');
+	put_on_one_line(&s->line);
 }
 
 struct reply {
 	uint64_t id;
-	struct slice uid, outcome, error, delay, result, enqueue;
+	struct slice uid, outcome, error, delay, result, enqueue, checkpoint;
 };
 
 static bool
@@ -348,16 +362,15 @@ is_about(const struct reply *reply, const struct slu_client_message *m)
 	return reply->id == 0 || reply->id == m->id || rounded;
 }
 
+/* *only: the line has a checkpoint, and the answer comes later. */
 static int
-read_reply(struct work_slot *s, struct slice line, struct slu_err *err)
+read_reply(struct work_slot *s, struct slice line, bool *only, struct slu_err *err)
 {
 	static const struct json_field fields[] = {
 		JSON_FIELD(u64, struct reply, id),
 		JSON_FIELD(text, struct reply, uid),
-		JSON_FIELD(text, struct reply, outcome, .required = true),
-		JSON_FIELDS(text, struct reply, error, delay),
-		JSON_FIELD(raw, struct reply, result),
-		JSON_FIELD(raw, struct reply, enqueue),
+		JSON_FIELDS(text, struct reply, outcome, error, delay),
+		JSON_FIELDS(raw, struct reply, result, enqueue, checkpoint),
 	};
 	struct work_verdict *v = &s->verdict;
 	struct reply reply = { 0 };
@@ -373,7 +386,12 @@ read_reply(struct work_slot *s, struct slice line, struct slu_err *err)
 	rc = json_end(&r, err);
 	if (!rc && !is_about(&reply, s->message))
 		rc = slu_fail(err, SLU_EINVAL, "invalid id: it is of another message");
-	if (!rc && !take_outcome(v, reply.outcome))
+	if (!rc && reply.checkpoint.n) { /* WORK-10 */
+		buf_clear(&s->checkpoint);
+		buf_put(&s->checkpoint, reply.checkpoint.p, reply.checkpoint.n);
+	}
+	*only = reply.checkpoint.n && !reply.outcome.n;
+	if (!rc && !*only && !take_outcome(v, reply.outcome))
 		rc = slu_fail(err, SLU_EINVAL, "invalid outcome; expected ack, nack, defer or dead");
 	if (!rc && reply.delay.n > 0)
 		rc = parse_duration(reply.delay, &v->delay, err);
@@ -385,22 +403,48 @@ read_reply(struct work_slot *s, struct slice line, struct slu_err *err)
 	return rc;
 }
 
+enum line_kind {
+	LINE_ANSWER, /* the verdict is set */
+	LINE_CHECKPOINT
+};
+
 /* A malformed answer could be the answer to any message, so the child is ended. The same holds for a child
  * that answers twice, or before it has read its message. */
-static void
+static enum line_kind
 judge_line(struct work_slot *s)
 {
 	struct slu_err why;
-	int rc = read_reply(s, child_line(&s->child), &why);
+	bool only = false;
+	int rc = read_reply(s, child_line(&s->child), &only, &why);
 
+	if (!rc && only)
+		return LINE_CHECKPOINT;
 	if (!rc && !child_is_quiet(&s->child))
 		rc = slu_fail(&why, SLU_EINVAL, "expected one line, after the message has been read");
 	if (!rc)
-		return;
+		return LINE_ANSWER;
 	child_release(&s->child);
 	s->verdict.outcome = WORK_FAILED;
 	buf_clear(&s->verdict.error);
 	buf_printf(&s->verdict.error, "malformed answer of the child: %s", why.text);
+	return LINE_ANSWER;
+}
+
+/* As slot_wait, and stores the checkpoints of the child. */
+static enum child_event
+wait_for_answer(struct work_slot *s)
+{
+	for (;;) {
+		const enum child_event e = slot_wait(s);
+
+		if (e != CHILD_LINE || judge_line(s) == LINE_ANSWER)
+			return e;
+		if (slot_keep_lease(s))
+			continue;
+		s->verdict.outcome = WORK_LOST;
+		child_release(&s->child);
+		return CHILD_STOP;
+	}
 }
 
 static int
@@ -419,19 +463,12 @@ run_line(struct work_slot *s, struct slu_err *err)
 		return slu_fail(err, SLU_ENOMEM, "out of memory for the line of message %" PRIu64,
 				s->message->id);
 	child_feed(&s->child, buf_slice(&s->line));
-	switch (slot_wait(s)) {
-	case CHILD_LINE:
-		judge_line(s);
-		break;
-	case CHILD_ENDED:
-		judge_exit(s);
-		if (s->verdict.outcome == WORK_DONE) { /* the child ended without an answer */
-			s->verdict.outcome = WORK_FAILED;
-			buf_puts(&s->verdict.error, "the child ended without an answer");
-		}
-		break;
-	default:
-		break;
+	if (wait_for_answer(s) != CHILD_ENDED)
+		return 0;
+	judge_exit(s);
+	if (s->verdict.outcome == WORK_DONE) { /* the child ended without an answer */
+		s->verdict.outcome = WORK_FAILED;
+		buf_puts(&s->verdict.error, "the child ended without an answer");
 	}
 	return 0;
 }
@@ -442,6 +479,8 @@ slot_run(struct work_slot *s, struct slu_err *err)
 	buf_clear(&s->verdict.error);
 	buf_clear(&s->verdict.result);
 	buf_clear(&s->verdict.enqueue);
+	buf_clear(&s->checkpoint);
+	s->seen = 0;
 	s->verdict.delay = -1;
 	s->timed_out = s->canceled = false;
 	s->end_at = s->work->timeout ? time_add(clock_mono(&clock_system), s->work->timeout) : SLU_NEVER;

@@ -109,9 +109,15 @@ obey_cancel(struct work_slot *s)
 	child_end(&s->child);
 }
 
-/* Extends the lease. Returns false if the lease is lost (WORK-3). */
+/* Whether the server has refused the checkpoint alone: it would extend the lease without. */
 static bool
-keep_lease(struct work_slot *s)
+refuses_checkpoint(int rc)
+{
+	return rc == SLU_EINVAL || rc == SLU_ETOOBIG || rc == SLU_EFULL || rc == SLU_EMEMORY;
+}
+
+bool
+slot_keep_lease(struct work_slot *s)
 {
 	struct slu_settle item = item_of(s);
 	const slu_time at = now();
@@ -124,11 +130,18 @@ keep_lease(struct work_slot *s)
 	int rc;
 
 	item.time = s->work->lease;
+	item.checkpoint = s->checkpoint.n ? buf_str(&s->checkpoint) : NULL;
 	rc = tell_server(s, SLU_EXTEND, &item, &call, &err);
 	if (!rc) {
+		buf_clear(&s->checkpoint);
 		say_back(s);
 		lease_begins(s, at);
 		return true;
+	}
+	if (item.checkpoint && refuses_checkpoint(rc)) {
+		session_note(&s->work->s, "message %" PRIu64 ": the checkpoint was refused: %s", s->message->id, err.text);
+		buf_clear(&s->checkpoint);
+		return slot_keep_lease(s);
 	}
 	if (rc == SLU_ESTOP && !s->canceled) {
 		obey_cancel(s);
@@ -146,7 +159,7 @@ static bool
 go_on(struct work_slot *s)
 {
 	if (now() < s->end_at)
-		return keep_lease(s);
+		return slot_keep_lease(s);
 	s->end_at = SLU_NEVER;
 	s->timed_out = true;
 	child_end(&s->child);
@@ -171,6 +184,14 @@ judge_cancel(struct work_slot *s)
 	buf_puts(&s->verdict.error, "an operator canceled it");
 }
 
+/* WORK-10. Returns false if the lease is lost. */
+static bool
+take_checkpoints(struct work_slot *s, bool whole)
+{
+	children_take_checkpoints(&s->child.written, &s->seen, whole, &s->checkpoint);
+	return whole || s->canceled || s->checkpoint.n == 0 || slot_keep_lease(s);
+}
+
 enum child_event
 slot_wait(struct work_slot *s)
 {
@@ -178,8 +199,10 @@ slot_wait(struct work_slot *s)
 		const slu_time until = s->end_at < s->keep_at ? s->end_at : s->keep_at;
 		const enum child_event e = child_wait(&s->child, until, s->work->force_fd);
 
-		if (e == CHILD_TIME && go_on(s))
+		if ((e == CHILD_TIME && go_on(s)) || (e == CHILD_WROTE && take_checkpoints(s, false)))
 			continue;
+		if (e == CHILD_ENDED)
+			(void)take_checkpoints(s, true); /* for finish */
 		if (!s->timed_out && !s->canceled && (e == CHILD_ENDED || e == CHILD_LINE))
 			return e;
 		if (e == CHILD_LINE) {
@@ -281,6 +304,8 @@ finish(struct work_slot *s)
 	struct slu_err err;
 	int rc = 0;
 
+	if (s->checkpoint.n && s->verdict.outcome != WORK_DONE && s->verdict.outcome != WORK_CANCELED)
+		(void)slot_keep_lease(s); /* the settle reports a lease that is lost */
 	if (s->verdict.outcome != WORK_LOST)
 		rc = settle(s, &err);
 	if (rc && s->verdict.enqueue.n > 0 && is_refusal(rc)) {
@@ -435,6 +460,7 @@ slot_main(void *arg)
 	buf_init(&s->verdict.result, 8 << 20);
 	buf_init(&s->verdict.enqueue, 2 * CHILD_LINE_MAX);
 	buf_init(&s->line, 2 * CHILD_LINE_MAX);
+	buf_init(&s->checkpoint, CHILD_LINE_MAX);
 	buf_init(&s->env, 1 << 20);
 	slot_loop(s);
 	if (w->lines)
@@ -444,6 +470,7 @@ slot_main(void *arg)
 	buf_release(&s->verdict.result);
 	buf_release(&s->verdict.enqueue);
 	buf_release(&s->line);
+	buf_release(&s->checkpoint);
 	buf_release(&s->env);
 	if (atomic_fetch_sub(&w->slots, 1) == 1)
 		(void)!write(w->done_fd, &one, sizeof one); /* an eventfd takes it */

@@ -275,10 +275,12 @@ const struct command cli_work = {
 		"all processes end if this worker is killed. `sluice worker` lists workers, and asks them\n"
 		"to be quiet or to stop.\n\n"
 		"Lines of JSON that COMMAND writes to descriptor 3 are messages, as in POST /enqueue. They\n"
-		"are enqueued with the ack in one step: all of it happens, or nothing.\n\n"
+		"are enqueued with the ack in one step: all of it happens, or nothing. A line\n"
+		"{\"checkpoint\":...} is no message but says how far COMMAND has come. It is stored at\n"
+		"once; if the message comes again, COMMAND finds it in SLUICE_CHECKPOINT.\n\n"
 		"With --lines COMMAND runs once: it reads messages as lines of JSON, and answers each\n"
 		"with a line: {\"outcome\":\"ack\"}, or nack, defer, dead; \"error\", \"delay\",\n"
-		"\"result\" and \"enqueue\" are optional.\n",
+		"\"result\" and \"enqueue\" are optional. Before that it may write lines {\"checkpoint\":...}.\n",
 	.examples = "  sluice work mail -- ./send-mail\n"
 		    "  sluice work thumbnails --concurrency 4 -- sh -c 'convert - out/$SLUICE_ID.png'\n"
 		    "  sluice work mail --timeout 30s -- ./send-mail\n"

@@ -21,6 +21,8 @@
  *      or to stop: as the first signal.
  *  WORK-9  If an operator has canceled the message, the slot learns it when it extends the lease. It ends the child, kills it
  *      at the end of the lease at the latest, and settles the message, which is gone then.
+ *  WORK-10 A line of descriptor 3, or an answer line, with a `checkpoint` is stored with the lease, as soon as it comes; the
+ *      last of several. The next holder of the message gets it.
  */
 #ifndef CLI_WORK_WORK_H
 #define CLI_WORK_WORK_H
@@ -104,6 +106,9 @@ struct work_slot {
 	slu_time lease_end; /* until when the lease certainly holds */
 	struct work_verdict verdict;
 	struct buf line; /* --lines: the line for the child */
+
+	struct buf checkpoint; /* WORK-10: JSON that is not stored yet; empty = none */
+	size_t seen;           /* bytes of child.written that were searched for checkpoints */
 	struct buf env;
 };
 
@@ -115,11 +120,18 @@ void work_stop(const struct work *w);
 int children_take_lines(struct slice lines, const char *space, struct buf *out, struct slu_err *err);
 int children_take_list(struct slice list, const char *space, struct buf *out, struct slu_err *err);
 
+/* Removes the lines with a checkpoint from `written`, and copies the last checkpoint to out. *seen: so many bytes have none.
+ * whole: the last line is whole without a newline, too. */
+void children_take_checkpoints(struct buf *written, size_t *seen, bool whole, struct buf *out);
+
 /* The thread of a slot: runs until stop, or until no message is left. */
 void *slot_main(void *arg); /* a struct work_slot */
 
 /* Has the child work on slot->message and fills slot->verdict. An error ends the work (WORK-6). */
 int slot_run(struct work_slot *s, struct slu_err *err);
+
+/* Extends the lease, with slot->checkpoint if there is one. Returns false if the lease is lost (WORK-3). */
+bool slot_keep_lease(struct work_slot *s);
 
 /* Waits for the child and extends the lease meanwhile. Returns CHILD_ENDED or CHILD_LINE; or CHILD_STOP, with
  * the verdict set, if the child was killed by force, by a lost lease or by WORK-5. */
