@@ -9,6 +9,7 @@ export const session = {
   me: null,         // GET /v1/admin/me
   paths: null,      // of /openapi.json: what this server can do
   version: '',
+  environment: '',
   offlineSince: 0,  // 0: the server answers
   answeredAt: 0,
 };
@@ -113,6 +114,7 @@ export function namespaces() {
 export async function begin() {
   const [home, document] = await Promise.all([get('/'), get('/openapi.json')]);
   session.version = home.version;
+  session.environment = home.environment || '';
   session.paths = document.paths;
   session.me = await get('/v1/admin/me');
   changed();

@@ -37,8 +37,8 @@ export function spark(values, label, kind = 'a') {
 export function gauge(part, whole, label) {
   const share = whole > 0 ? Math.min(1, part / whole) : 0;
   return s('svg', { class: 'gauge', viewBox: '0 0 100 6', role: 'img', 'aria-label': label, preserveAspectRatio: 'none' },
-    s('rect', { class: 'back', width: 100, height: 6, rx: 3 }),
-    s('rect', { class: 'fore', width: (share * 100).toFixed(1), height: 6, rx: 3 }));
+    s('rect', { class: 'back', width: 100, height: 6 }),
+    s('rect', { class: 'fore', width: (share * 100).toFixed(1), height: 6 }));
 }
 
 // A bar of parts in one line: [{name, value, kind}].

@@ -85,9 +85,16 @@ function freshness() {
 
 const THEMES = { system: 'light', light: 'dark', dark: 'system' };
 
+// A name from the settings of the server. Its colour says where one is; its word says it, too.
+const ENVIRONMENTS = [[/prod|live/i, 'bad'], [/stag|pre|uat|accept/i, 'warn'], [/test|qa|ci/i, 'info'], [/dev|local/i, 'ok']];
+const kindOf = (environment) => ENVIRONMENTS.find(([words]) => words.test(environment))?.[1] || 'violet';
+
+const environment = () => session.environment && h('span', { class: `environment e-${kindOf(session.environment)}`, title: 'environment' }, h('span', { class: 'hidden' }, 'environment '), session.environment);
+
 function topBar() {
   const name = session.me.name || (session.me.authenticated ? 'unnamed' : 'this machine');
-  return h('header', { class: 'top' },
+  return h('header', { class: `top ${session.environment ? `e-${kindOf(session.environment)}` : ''}` },
+    environment(),
     h('form', { role: 'search', 'aria-label': 'Everywhere', onsubmit: search }, icon('search'), h('input', { id: 'global', name: 'global', type: 'search', 'aria-label': 'Find a message by id, or a queue', placeholder: 'Find an id, or namespace/queue', autocomplete: 'off', spellcheck: 'false' }), h('kbd', { 'aria-hidden': 'true' }, 'Ctrl K')),
     h('span', { class: 'grow' }),
     h('button', { type: 'button', class: 'btn plain', id: 'live', 'aria-pressed': String(ui.live), title: 'Live updates (.)', onclick: toggleLive }, icon(ui.live ? 'live' : 'pause'), h('span', { id: 'age' }, freshness())),
@@ -121,7 +128,7 @@ function draw() {
   else {
     const now = route();
     const title = now.page.title;
-    document.title = `${typeof title === 'function' ? title(now) : title} · Sluice`;
+    document.title = `${typeof title === 'function' ? title(now) : title} · ${session.environment ? `${session.environment} · ` : ''}Sluice`;
     const viewer = !maySomewhere('admin') && !maySomewhere('write');
     next.append(h('a', { class: 'skip', href: '#main', onclick: (e) => { e.preventDefault(); document.querySelector('main').focus(); } }, 'Skip to the page'), rail(now.path[0]),
       h('div', { class: 'body' }, topBar(), banner(), viewer && h('p', { class: 'readonly' }, 'Read only: your rights let you look, not change.'),

@@ -82,7 +82,8 @@ struct api {
 
 	_Atomic uint32_t searches; /* that run now: api/admin/search.c */
 
-	_Atomic bool console; /* serve the web console: api/console/console.h */
+	_Atomic bool console;    /* serve the web console: api/console/console.h */
+	const char *environment; /* a name that the console shows; NULL or "": none */
 
 	_Atomic slu_time stats_timeout;  /* how long a fan-out waits; 0: no limit */
 	struct fanouts *fanouts;         /* api/fanout.h */

@@ -464,7 +464,7 @@ SCHEMAS = {
     "Setting": whole({"value": True, **each(TEXT, "from kind"), **each(FLAG, "reload secret")}),
     "LogLevel": whole({"level": ref("Level")}),
     "Status": whole({"status": TEXT}),
-    "Home": whole(HOME),
+    "Home": record([*HOME], {**HOME, "environment": TEXT}),
 }
 
 PARAMETERS = {

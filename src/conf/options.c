@@ -130,6 +130,8 @@ static const struct option options[] = {
 	  .value = "N", .doc = "queues with lines of their own in /metrics; the others are summed up as .other" },
 	{ .key = "console", .kind = &word_kind, .offset = AT(console), .standard = "on", .words = switches, .reload = true,
 	  .value = "on|off", .doc = "serve the web console at /console/; docs/console.md" },
+	{ .key = "environment", .kind = &text_kind, .offset = AT(environment), .standard = "",
+	  .value = "NAME", .doc = "a name that the web console shows on every page, with a colour: production, staging, test" },
 	{ .key = "stats.timeout", .kind = &time_kind, .offset = AT(stats_timeout), .standard = "2s", .min = SLU_MS, .max = 300 * SLU_SEC, .reload = true,
 	  .value = "TIME", .doc = "how long stats, lists of queues, /metrics and /readyz wait for one of several shards; after that they answer without it" },
 	{ .key = "projection.url", .kind = &secret_kind, .offset = AT(projection_url), .standard = "",

@@ -122,6 +122,7 @@ struct conf {
 	struct conf_limits limits;
 	uint32_t metric_queues;
 	unsigned console; /* 1: on */
+	char *environment;
 	slu_time queues_idle;
 	slu_time hold_max;
 	slu_time stats_timeout;

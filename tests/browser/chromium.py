@@ -16,7 +16,7 @@ from served import until
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
          "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1440,1000",
-         "--force-color-profile=srgb", "--lang=en-US"]
+         "--force-color-profile=srgb", "--lang=en-US", "--force-prefers-reduced-motion"]
 WAIT = float(os.environ.get("SLUICE_BROWSER_WAIT", "60"))
 SHOTS = Path(os.environ.get("SLUICE_SCREENSHOTS", Path(os.environ["SLUICED"]).parent / "screenshots"))
 

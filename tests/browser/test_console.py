@@ -469,6 +469,20 @@ def test_a_server_that_goes_away_and_comes_back(chromium, tmp_path):
         chromium.until("return !document.getElementById('offline')")
         chromium.until("return [...document.querySelectorAll('main button')].some((b) => b.innerText === 'Pause' && !b.disabled)")
 
+def test_the_environment_is_shown_on_every_page(chromium, tmp_path):
+    with Server(tmp_path / "named", "--environment", "production <b>eu</b>", engine="memory") as server:
+        assert server.get("/").body["environment"] == "production <b>eu</b>"
+        chromium.visit(base_of(server))
+        chromium.ready()
+        for page in ("overview", "queues"):
+            chromium.go(f"#/{page}")
+            assert chromium.run("return document.querySelector('.top .environment.e-bad').innerText").endswith("production <b>eu</b>")
+        assert "production" in chromium.driver.title
+        for theme in ("light", "dark"):
+            chromium.theme(theme)
+            chromium.audit(f"environment {theme}")
+        chromium.shoot("environment")
+
 # --- rights ------------------------------------------------------------------------------------------
 
 @pytest.fixture(scope="module")

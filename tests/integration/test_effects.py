@@ -16,6 +16,7 @@ TESTS = Path(__file__).parents[1]
 EFFECTS = {
     "config": "integration/test_config.py::test_keys_may_be_nested_or_dotted",
     "console": "browser/test_console.py::test_off_removes_it",
+    "environment": "browser/test_console.py::test_the_environment_is_shown_on_every_page",
     "data": "integration/test_effects.py::test_data_names_the_folder",
     "listen": "integration/test_sluiced.py::test_it_serves_a_unix_socket",
     "engine": "integration/test_effects.py::test_an_engine_keeps_or_forgets",

@@ -48,6 +48,7 @@ def shown(found):
 OPTIONS = [
     ("config", "", "/dev/null"),
     ("console", "on", "off"),
+    ("environment", "", "production"),
     ("data", "./data", "/x"),
     ("listen", "127.0.0.1:7171", "127.0.0.1:1"),
     ("engine", "log", "memory"),
