@@ -12,6 +12,9 @@
  * number first), then due time, then arrival. Messages with the same key are delivered one
  * at a time, in order.
  *
+ * policy.h has the settings of a queue: limits, weights of shares, breakers. schedule.h has messages
+ * that begin by themselves, batch.h groups of messages.
+ *
  * All functions block until they are done. Any thread may call them. One process at a time
  * may have a folder open. For a clean end call slu_stop, then slu_close.
  */
@@ -120,6 +123,11 @@ struct slu_put {
 
 	/* Result. */
 	bool replaced; /* with existed: the message has this payload now */
+
+	/* Question. */
+	const char *queue; /* instead of the queue of the call; NULL: that one */
+	const char *kind;  /* of work, which claims may name; instead of a share. NULL: none */
+	uint64_t batch;    /* the message is a member of it (batch.h), as all messages of the call; 0: of none */
 };
 
 /*
@@ -150,7 +158,8 @@ struct slu_message {
 	const char *attributes;   /* "": none */
 	void *memory;             /* of the library */
 	const char *share;        /* "": none */
-	uint64_t reserved[3];     /* 0 */
+	const char *kind;         /* "": none */
+	uint64_t reserved[2];     /* 0 */
 };
 
 struct slu_claim_options {
@@ -159,6 +168,7 @@ struct slu_claim_options {
 	slu_time wait;      /* for the first message; 0: not at all; SLU_NEVER */
 	bool in_pieces;     /* do not read payloads over 1 MiB into memory: payload is NULL; release
 			     * these messages before slu_close */
+	const char *kinds;  /* up to 64 kinds, with commas: only messages of these; NULL: every message */
 };
 
 /* Claims up to max messages; *n is their number, which may be 0. options may be NULL. Damaged
@@ -198,11 +208,28 @@ struct slu_nack_options {
 
 	bool has_priority; /* use `priority` from now on */
 	int32_t priority;
+
+	const char *reason; /* the breaker (policy.h) that counts this failure; NULL: none */
 };
 
 /* options may be NULL. */
 SLU_API int slu_nack(struct slu_broker *b, const struct slu_message *m,
 		     const struct slu_nack_options *options, struct slu_err *err);
+
+/* Zeros: an ack without a result. */
+struct slu_finish_options {
+	size_t struct_size;                  /* SLU_OPTIONS_INIT */
+	const struct slu_nack_options *nack; /* the message is nacked, not acked; NULL: acked */
+	const void *result;                  /* of an ack, as for slu_ack */
+	size_t result_size;
+	struct slu_put *puts; /* the messages that begin, at most 1 MiB each; without `queue` in the queue of m */
+	size_t n;
+};
+
+/* One message ends, others begin, in one step: after a crash at any moment they are there exactly if m was
+ * acked or nacked. Also returns what slu_enqueue returns; then the lease stays. m is not released yet. */
+SLU_API int slu_finish(struct slu_broker *b, const struct slu_message *m,
+		       const struct slu_finish_options *options, struct slu_err *err);
 
 /* Extends the lease to now + lease (0: the lease of the queue). */
 SLU_API int slu_extend(struct slu_broker *b, struct slu_message *m, slu_time lease,

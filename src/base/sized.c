@@ -60,6 +60,20 @@ sized_read(const void *given, void *room, size_t known, const char *name, struct
 	return convert(given, size_of(given), room, known, name, err) ? NULL : room;
 }
 
+int
+sized_write(void *out, const void *from, size_t known, const char *name, struct slu_err *err)
+{
+	const size_t size = size_of(out);
+	const int rc = check_size(size, name, err);
+
+	if (rc)
+		return rc;
+	memset(out, 0, size);
+	memcpy(out, from, size < known ? size : known);
+	memcpy(out, &size, sizeof size);
+	return 0;
+}
+
 static int
 convert_all(struct sized_array *a, const char *given, size_t n, size_t known, const char *name,
 	    struct slu_err *err)

@@ -28,6 +28,10 @@ const void *sized_read(const void *given, void *room, size_t known, const char *
 #define SIZED(tag, given, room, err) \
 	((const struct tag *)sized_read((given), (room), sizeof(struct tag), #tag, (err)))
 
+/* Fills the caller's struct from `from`, which has the size `known` of this library; struct_size stays. Returns
+ * SLU_EINVAL if that is not set. */
+int sized_write(void *out, const void *from, size_t known, const char *name, struct slu_err *err);
+
 /* An array of these structs, all with the same struct_size. */
 struct sized_array {
 	void *items;   /* in the size of this library: given, or copy */

@@ -6,7 +6,9 @@
 
 #include "broker/broker.h"
 #include "core/names.h"
+#include "form/arena.h"
 
+#include <sluice/policy.h>
 #include <sluice/sluice.h>
 
 #include <stdatomic.h>
@@ -46,5 +48,16 @@ int embed_run(struct slu_broker *b, struct embed_call *c, struct slu_err *err);
 
 /* Waits for an op that was posted. */
 void embed_wait(struct embed_call *c);
+
+/* Fills the put of a message whose payload is in memory: of the queue of the call, if it names none. Texts are those of
+ * the caller, or in the arena. */
+int embed_fill(struct slu_broker *b, const struct embed_call *c, const struct slu_put *in, struct arena *a, struct op_put *out,
+	       struct slu_err *err);
+
+/* The results of the puts of an op. */
+void embed_answer(const struct op *op, struct slu_put *puts);
+
+/* The queue of a message that is not released; otherwise n 0. */
+struct slice embed_queue_of(const struct slu_message *m);
 
 #endif
