@@ -3,6 +3,7 @@
  */
 #include "duty/scheduler_private.h"
 
+#include "base/mem.h"
 #include "duty/firing.h"
 
 /* What a firing stores. */
@@ -128,23 +129,35 @@ count(struct duty *d, const struct firing *f)
 	duty_count(d, SCHEDULER_LOST, f->due.lost);
 }
 
+static int
+fire(struct duty *d, struct firing *f, struct slu_err *err)
+{
+	const slu_time now = clock_wall(&clock_system);
+	struct scheduled *const row = f->row;
+	int rc = 0;
+
+	schedule_due(&row->s, &row->plan, now, &f->due);
+	if (f->due.last || f->due.lost)
+		rc = run(d, f, now, err);
+	arena_release(&f->memory);
+	if (rc)
+		return rc;
+	if (f->due.last || f->due.lost)
+		count(d, f);
+	row->due = schedule_next(&row->s, &row->plan);
+	return 0;
+}
+
 int
 scheduler_fire(struct duty *d, struct duty_row *one, struct slu_err *err)
 {
-	static struct firing f; /* large; of the one thread */
-	struct scheduled *const row = CONTAINER(one, struct scheduled, row);
-	const slu_time now = clock_wall(&clock_system);
-	int rc = 0;
+	struct firing *const f = mem_zalloc(sizeof *f); /* too large for a stack */
+	int rc;
 
-	f = (struct firing){ .row = row };
-	schedule_due(&row->s, &row->plan, now, &f.due);
-	if (f.due.last || f.due.lost)
-		rc = run(d, &f, now, err);
-	arena_release(&f.memory);
-	if (rc)
-		return rc;
-	if (f.due.last || f.due.lost)
-		count(d, &f);
-	row->due = schedule_next(&row->s, &row->plan);
-	return 0;
+	if (!f)
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
+	f->row = CONTAINER(one, struct scheduled, row);
+	rc = fire(d, f, err);
+	mem_free(f);
+	return rc;
 }

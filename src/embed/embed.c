@@ -30,7 +30,7 @@ on_done(struct op *op)
 int
 embed_stopped(struct slu_err *err)
 {
-	return slu_fail(err, SLU_ECLOSED, "the broker is stopped: no enqueue, claim or peek; "
+	return slu_fail(err, SLU_ECLOSED, "the broker is stopped: no enqueue, claim, peek or schedule; "
 					  "ack, nack and extend still work");
 }
 
@@ -38,7 +38,7 @@ embed_stopped(struct slu_err *err)
 static bool
 is_new_work(enum op_verb verb)
 {
-	return op_is(verb, OP_BEGINS) || verb == OP_PEEK;
+	return op_is(verb, OP_BEGINS) || verb == OP_PEEK || verb == OP_SCHEDULE;
 }
 
 int
@@ -124,7 +124,7 @@ open_broker(struct slu_broker *b, const char *folder, const struct slu_open_conf
 			.sync_interval = interval,
 		},
 	};
-	const struct broker_conf conf = { .shards = &shard, .n_shards = 1, .node = config->node };
+	const struct broker_conf conf = { .shards = &shard, .n_shards = 1, .node = config->node, .notice = &b->notice };
 
 	return broker_open(&b->broker, &conf, err);
 }
@@ -150,6 +150,8 @@ slu_open(struct slu_broker **out, const char *folder, const struct slu_open_conf
 	b->log = config->log;
 	pthread_mutex_init(&b->mtx, NULL); /* these cannot fail without attributes */
 	pthread_cond_init(&b->idle, NULL);
+	pthread_mutex_init(&b->duty_mtx, NULL);
+	zones_init(&b->zones);
 	space = config->space ? config->space : "default";
 	rc = name_fold(slice_of(space), "space", b->space, err);
 	(void)snprintf(b->space_as, sizeof b->space_as, "%s", space); /* fits: the name was checked */
@@ -159,7 +161,11 @@ slu_open(struct slu_broker **out, const char *folder, const struct slu_open_conf
 		rc = slu_fail(err, SLU_EINVAL, "invalid durability: %u; expected 0 to %d",
 			      config->durability, SLU_DURABLE_NONE);
 	if (!rc)
+		rc = embed_schedules_open(b, err);
+	if (!rc)
 		rc = open_broker(b, folder, config, err);
+	if (!rc && folder)
+		rc = embed_schedules_start_if_any(b, err);
 	if (rc)
 		slu_close(b);
 	else
@@ -175,6 +181,7 @@ slu_stop(struct slu_broker *b, struct slu_err *err)
 
 	if (!atomic_exchange(&b->stopping, true))
 		log_warn(b->log, "broker stops", F_STR("namespace", b->space));
+	embed_schedules_stop(b);
 	broker_end_waits(b->broker);
 	return 0;
 }
@@ -184,6 +191,7 @@ slu_close(struct slu_broker *b)
 {
 	if (!b || b->born != forked_now())
 		return;
+	embed_schedules_stop(b);
 	if (b->broker)
 		broker_stop(b->broker);
 	pthread_mutex_lock(&b->mtx);
@@ -191,6 +199,7 @@ slu_close(struct slu_broker *b)
 		pthread_cond_wait(&b->idle, &b->mtx);
 	pthread_mutex_unlock(&b->mtx);
 	(void)broker_close(b->broker); /* the shard has logged why */
+	embed_schedules_close(b);
 	pthread_cond_destroy(&b->idle);
 	pthread_mutex_destroy(&b->mtx);
 	mem_free(b);

@@ -6,6 +6,8 @@
 
 #include "broker/broker.h"
 #include "core/names.h"
+#include "duty/scheduler.h"
+#include "duty/zones.h"
 #include "form/arena.h"
 
 #include <sluice/policy.h>
@@ -24,6 +26,12 @@ struct slu_broker {
 	pthread_mutex_t mtx;
 	pthread_cond_t idle;
 	uint32_t calls; /* calls under way; under mtx */
+
+	struct zones zones;
+	struct broker_notice notice;
+	pthread_mutex_t duty_mtx;
+	struct duty *schedules; /* its thread begins with the first schedule; start and stop under duty_mtx */
+	bool ended;             /* under duty_mtx: schedules do not fire any more */
 };
 
 /* An op that its caller waits for. */
@@ -34,6 +42,23 @@ struct embed_call {
 	pthread_cond_t ended;
 	bool done; /* under mtx */
 };
+
+/* ---- embed_schedules.c: the thread that fires schedules ---- */
+
+/* Before the broker is open, and in any case before the other three. */
+int embed_schedules_open(struct slu_broker *b, struct slu_err *err);
+
+/* Begins the thread; if_any: if a schedule is stored. Later calls do nothing. */
+int embed_schedules_start(struct slu_broker *b, struct slu_err *err);
+int embed_schedules_start_if_any(struct slu_broker *b, struct slu_err *err);
+
+/* Ends the thread. Any number of times. */
+void embed_schedules_stop(struct slu_broker *b);
+
+/* After the broker is closed. */
+void embed_schedules_close(struct slu_broker *b);
+
+/* ---- Calls ---- */
 
 /* Returns SLU_ECLOSED: slu_stop was called. */
 int embed_stopped(struct slu_err *err);

@@ -9,9 +9,9 @@
 
 #include "api/flat/view.h"
 #include "api/handler.h"
+#include "duty/definition.h"
 #include "duty/firing.h"
 #include "api/schedule/show.h"
-#include "core/schedule/schedule_doc.h"
 
 #include <stdio.h>
 
@@ -77,83 +77,35 @@ static const struct json_field set_fields[] = {
 /* ---- The schedule as it is ---- */
 
 static int
-read_old(struct apicall *a, struct state *s)
-{
-	const struct op_row *const row = &s->row;
-	char *const room = arena_array(&a->memory, row->record.size + 1, 2);
-	struct message m = { 0 };
-	int rc;
-
-	if (!room)
-		return slu_fail(&s->err, SLU_ENOMEM, "out of memory");
-	rc = engine_read(a->op.engine, &row->record, 0, row->record.size, room, true, &s->err);
-	if (!rc)
-		rc = message_decode((struct slice){ room, row->record.size }, &m, &s->err);
-	if (!rc)
-		rc = schedule_decode(m.payload, room + row->record.size, &s->old, &s->err);
-	if (!rc && !slice_eq(slice_of(s->old.name), s->name)) /* two names with one hash */
-		rc = slu_fail(&s->err, SLU_ECONFLICT, "schedule %s has the same id; expected another name", s->old.name);
-	s->number = rc ? 0 : row->number;
-	return rc;
-}
-
-static int
 find_old(struct apicall *a, struct state *s)
 {
-	const int rc = a->op.rc == 0 && a->op.n_rows ? read_old(a, s) : 0;
+	const bool found = a->op.rc == 0 && a->op.n_rows;
+	const int rc = found ? definition_read(a->op.engine, &s->row.record, s->name, &a->memory, &s->old, &s->err) : 0;
 
 	op_unpin(&a->op);
+	s->number = found && !rc ? s->row.number : 0;
 	return rc;
 }
 
 /* ---- The changes, on a file thread ---- */
 
 static int
-copy_text(char *out, size_t size, struct slice text, const char *what, struct slu_err *err)
-{
-	if (text.n >= size)
-		return slu_fail(err, SLU_EINVAL, "invalid %s; expected at most %zu bytes", what, size - 1);
-	if (text.n) /* an empty text may have no bytes */
-		memcpy(out, text.p, text.n);
-	out[text.n] = '\0';
-	return 0;
-}
-
-static int
-take_definition(struct state *s)
-{
-	struct schedule *const d = &s->s;
-	int rc;
-
-	*d = (struct schedule){ .missed = SCHEDULE_ONE, .jitter = s->jitter, .message = s->message };
-	d->paused = s->given & HAS_PAUSED ? s->paused : s->number && s->old.paused;
-	rc = copy_text(d->name, sizeof d->name, s->name, "name", &s->err);
-	if (!rc)
-		rc = copy_text(d->when, sizeof d->when, s->when, "when", &s->err);
-	if (!rc)
-		rc = copy_text(d->zone, sizeof d->zone, s->zone, "zone", &s->err);
-	if (!rc && s->missed.n)
-		rc = schedule_missed_parse(s->missed, d, &s->err);
-	if (!rc && s->overlap.n)
-		rc = schedule_overlap_parse(s->overlap, d, &s->err);
-	return rc;
-}
-
-static int
 set(struct apicall *a, struct state *s)
 {
-	int rc = take_definition(s);
+	const struct definition d = {
+		.name = s->name,
+		.when = s->when,
+		.zone = s->zone,
+		.missed = s->missed,
+		.overlap = s->overlap,
+		.message = s->message,
+		.jitter = s->jitter,
+		.paused = s->given & HAS_PAUSED ? s->paused : s->number && s->old.paused,
+	};
 
-	if (!rc)
-		rc = zones_plan(&a->api->zones, &s->s, &s->plan, &s->err);
-	if (!rc && s->plan.cron.every && s->s.jitter >= s->plan.cron.every)
-		rc = slu_fail(&s->err, SLU_EINVAL, "invalid jitter; expected less than the interval");
-	if (!rc)
-		rc = firing_puts(&s->s, s->namespace, NULL, 1, &a->memory, &s->puts[1], &s->err);
-	if (!rc)
-		schedule_take(&s->s, s->number ? &s->old : NULL, clock_wall(a->api->clock));
 	s->changed = true;
-	return rc;
+	return definition_take(&d, &a->api->zones, s->namespace, s->number ? &s->old : NULL, clock_wall(a->api->clock), &a->memory,
+			       &s->puts[1], &s->s, &s->plan, &s->err);
 }
 
 /* The message gets its id here, so that the schedule can name it; if another node accepts it, that gives the id. */
@@ -168,7 +120,8 @@ run_now(struct apicall *a, struct state *s)
 	if (!broker_has_remote(a->api->broker))
 		put->m.id = broker_new_id(a->api->broker, s->namespace, put->m.queue);
 	schedule_run(&s->s, put->m.id, clock_wall(a->api->clock));
-	(void)copy_text(s->s.queue, sizeof s->s.queue, put->m.queue, "queue", &s->err);
+	memcpy(s->s.queue, put->m.queue.p, put->m.queue.n);
+	s->s.queue[put->m.queue.n] = '\0';
 	s->changed = true;
 	return 0;
 }
@@ -197,7 +150,6 @@ work(struct apicall *a)
 	int rc;
 
 	s->err = (struct slu_err){ 0 };
-	s->number = 0;
 	rc = find_old(a, s);
 	if (!rc)
 		rc = change(a, s);
