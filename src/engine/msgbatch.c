@@ -132,6 +132,12 @@ msgbatch_outcome_text(enum msgbatch_outcome how)
 	return texts[how];
 }
 
+const char *
+msgbatch_status(const struct msgbatch *b)
+{
+	return b->outcome == MSGBATCH_OPEN && b->closed ? "closed" : msgbatch_outcome_text(b->outcome);
+}
+
 void
 msgbatch_name(struct message *m, struct slice space)
 {

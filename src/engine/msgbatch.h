@@ -99,6 +99,9 @@ slu_time msgbatch_due(const struct msgbatch *b);
 
 const char *msgbatch_outcome_text(enum msgbatch_outcome how);
 
+/* "open", "closed", or how the batch has ended. */
+const char *msgbatch_status(const struct msgbatch *b);
+
 /* The put of a batch: fills in all but the payload. */
 void msgbatch_name(struct message *m, struct slice space);
 

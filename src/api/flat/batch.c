@@ -15,7 +15,7 @@
 #include "api/limits.h"
 #include "base/id.h"
 #include "engine/engine.h"
-#include "engine/msgbatch.h"
+#include "form/newbatch.h"
 
 #include <stdio.h>
 
@@ -39,12 +39,6 @@ struct state {
 
 /* ---- A batch as JSON ---- */
 
-static const char *
-status_of(const struct msgbatch *b)
-{
-	return b->outcome == MSGBATCH_OPEN && b->closed ? "closed" : msgbatch_outcome_text(b->outcome);
-}
-
 static void
 write_callback(struct json_out *w, const struct msgbatch *b)
 {
@@ -66,7 +60,7 @@ write_batch(struct json_out *w, struct slice space, uint64_t id, const struct ms
 
 	flat_view_id(w, id);
 	json_out_str(w, "namespace", space);
-	json_out_str(w, "status", slice_of(status_of(b)));
+	json_out_str(w, "status", slice_of(msgbatch_status(b)));
 	json_out_u64(w, "members", b->members);
 	json_out_u64(w, "done", b->done);
 	json_out_u64(w, "failed", b->failed);
@@ -194,63 +188,14 @@ static const struct json_field create_fields[] = {
 };
 
 static int
-check_callback(const struct form_puts *e, struct slu_err *err)
-{
-	const struct op_put *const put = e->puts;
-
-	if (e->n > 1)
-		return slu_fail(err, SLU_EINVAL, "callback: copy_to: a callback is one message; expected none");
-	if (put->m.terms.batch || put->replace)
-		return slu_fail(err, SLU_EINVAL, "callback: batch, unique with replace: expected none");
-	if (message_size(&put->m) > MSGBATCH_CALLBACK_MAX)
-		return slu_fail(err, SLU_ETOOBIG, "callback: %zu bytes; expected at most %d", message_size(&put->m), MSGBATCH_CALLBACK_MAX);
-	return 0;
-}
-
-/* The callback as a record, which the shard of the batch makes a message of. */
-static int
 take_callback(struct apicall *a, struct state *s, struct slu_err *err)
 {
 	struct form_puts e = { 0 };
-	struct message m;
-	char *record;
-	int rc = form_puts_object(&e, &a->memory, s->callback, s->namespace, "callback", err);
+	const int rc = form_puts_object(&e, &a->memory, s->callback, s->namespace, "callback", err);
 
-	if (!rc)
-		rc = message_check(&e.puts->m, err);
-	if (!rc)
-		rc = check_callback(&e, err);
-	if (rc)
-		return rc;
-	m = e.puts->m;
-	m.id = MSGBATCH_SELF;
-	m.expires = e.puts->deadline;
-	record = arena_alloc(&a->memory, message_size(&m));
-	if (!record)
-		return slu_fail(err, SLU_ENOMEM, "out of memory");
-	message_encode(&m, record);
-	s->b.message = (struct slice){ record, message_size(&m) };
-	s->b.delay = e.puts->delay;
-	s->b.ttl = e.puts->ttl;
-	return 0;
-}
-
-static int
-make_put(struct apicall *a, struct state *s, struct slu_err *err)
-{
-	struct slice doc;
-	struct buf text;
-
-	buf_init(&text, MSGBATCH_HEAD + MSGBATCH_CALLBACK_MAX);
-	msgbatch_encode(&s->b, &text);
-	doc = arena_take(&a->memory, &text);
-	if (!doc.n)
-		return slu_fail(err, SLU_ENOMEM, "out of memory");
-	msgbatch_name(&s->put.m, s->namespace);
-	s->put.m.due = msgbatch_due(&s->b);
-	s->put.m.payload = doc;
-	s->put.m.payload_size = doc.n;
-	return 0;
+	if (!rc && e.n > 1)
+		return slu_fail(err, SLU_EINVAL, "callback: copy_to: a callback is one message; expected none");
+	return rc ? rc : newbatch_callback(&s->b, e.puts, &a->memory, err);
 }
 
 static void
@@ -298,7 +243,7 @@ create(struct apicall *a)
 	int rc = read_body(a, s, &err);
 
 	if (!rc)
-		rc = make_put(a, s, &err);
+		rc = newbatch_put(&s->b, s->namespace, &a->memory, &s->put, &err);
 	if (rc) {
 		apicall_refuse(a, rc, err.text);
 		return;

@@ -5,7 +5,10 @@
  */
 #include "test.h"
 
+#include <sluice/batch.h>
 #include <sluice/executor.h>
+#include <sluice/policy.h>
+#include <sluice/schedule.h>
 #include <sluice/sluice.h>
 #include <sluice/worker.h>
 
@@ -116,6 +119,75 @@ TEST(the_broker_refuses_nonsense_about_a_message)
 	REFUSED(slu_why(NULL, "q", 1, &why, &err));
 	REFUSED(slu_why(b, NULL, 1, &why, &err));
 	REFUSED(slu_why(b, "q", 1, NULL, &err));
+	slu_close(b);
+}
+
+TEST(the_broker_refuses_nonsense_about_a_queue)
+{
+	struct slu_message m = { 0 };
+	struct slu_use use;
+	struct slu_broker *b;
+	size_t n;
+
+	CHECK_EQ(0, slu_open(&b, NULL, NULL, &err));
+	REFUSED(slu_policy_set(NULL, "q", OPTIONS(policy), &err));
+	REFUSED(slu_policy_set(b, NULL, OPTIONS(policy), &err));
+	REFUSED(slu_policy_set(b, "q", NULL, &err));
+	REFUSED(slu_policy_set(b, "q", &(struct slu_policy){ 0 }, &err));
+	REFUSED(slu_policy_get(NULL, "q", OPTIONS(policy), &err));
+	REFUSED(slu_policy_get(b, NULL, OPTIONS(policy), &err));
+	REFUSED(slu_policy_get(b, "q", NULL, &err));
+	REFUSED(slu_policy_get(b, "q", &(struct slu_policy){ 0 }, &err));
+	REFUSED(slu_hold(NULL, "q", OPTIONS(hold_options), &err));
+	REFUSED(slu_hold(b, NULL, OPTIONS(hold_options), &err));
+	REFUSED(slu_hold(b, "q", NULL, &err));
+	REFUSED(slu_hold(b, "q", OPTIONS(hold_options, .hold = -1), &err));
+	REFUSED(slu_hold(b, "q", OPTIONS(hold_options, .scope = "key"), &err));
+	REFUSED(slu_hold(b, "q", OPTIONS(hold_options, .name = "x"), &err));
+	REFUSED(slu_limits(NULL, "q", NULL, &use, 1, &n, &err));
+	REFUSED(slu_limits(b, NULL, NULL, &use, 1, &n, &err));
+	REFUSED(slu_limits(b, "q", NULL, NULL, 1, &n, &err));
+	REFUSED(slu_limits(b, "q", NULL, &use, 0, &n, &err));
+	REFUSED(slu_limits(b, "q", NULL, &use, 1, NULL, &err));
+	REFUSED(slu_finish(NULL, &m, NULL, &err));
+	REFUSED(slu_finish(b, NULL, NULL, &err));
+	REFUSED(slu_finish(b, &m, OPTIONS(finish_options, .n = 1), &err));
+	REFUSED(slu_finish(b, &m, OPTIONS(finish_options, .result_size = 1), &err));
+	slu_close(b);
+}
+
+TEST(the_broker_refuses_nonsense_about_schedules_and_batches)
+{
+	struct slu_schedule_info info;
+	struct slu_broker *b;
+	struct slu_batch batch;
+	uint64_t id = 0;
+	size_t n;
+
+	CHECK_EQ(0, slu_open(&b, NULL, NULL, &err));
+	REFUSED(slu_schedule_set(NULL, OPTIONS(schedule), &err));
+	REFUSED(slu_schedule_set(b, NULL, &err));
+	REFUSED(slu_schedule_set(b, OPTIONS(schedule), &err));
+	REFUSED(slu_schedule_get(NULL, "s", &info, &err));
+	REFUSED(slu_schedule_get(b, NULL, &info, &err));
+	REFUSED(slu_schedule_get(b, "s", NULL, &err));
+	REFUSED(slu_schedule_list(NULL, &id, &info, 1, &n, &err));
+	REFUSED(slu_schedule_list(b, NULL, &info, 1, &n, &err));
+	REFUSED(slu_schedule_list(b, &id, NULL, 1, &n, &err));
+	REFUSED(slu_schedule_list(b, &id, &info, 0, &n, &err));
+	REFUSED(slu_schedule_list(b, &id, &info, 1, NULL, &err));
+	REFUSED(slu_schedule_pause(NULL, "s", true, &err));
+	REFUSED(slu_schedule_pause(b, NULL, true, &err));
+	REFUSED(slu_schedule_delete(NULL, "s", &err));
+	REFUSED(slu_schedule_delete(b, NULL, &err));
+	REFUSED(slu_schedule_run(NULL, "s", NULL, &err));
+	REFUSED(slu_schedule_run(b, NULL, NULL, &err));
+	REFUSED(slu_batch_create(NULL, NULL, &id, &err));
+	REFUSED(slu_batch_create(b, NULL, NULL, &err));
+	REFUSED(slu_batch_create(b, OPTIONS(batch_options, .timeout = -1), &id, &err));
+	REFUSED(slu_batch_close(NULL, 1, &err));
+	REFUSED(slu_batch_get(NULL, 1, &batch, &err));
+	REFUSED(slu_batch_get(b, 1, NULL, &err));
 	slu_close(b);
 }
 
