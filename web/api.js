@@ -76,6 +76,24 @@ export async function call(method, path, { params, body, signal } = {}) {
   throw new ApiError(answer.status, json, headers['X-Request-Id']);
 }
 
+// The text of an answer, for documents whose numbers must stay as they are; null: there is none.
+export async function getText(path, params, signal) {
+  const headers = fieldsOf('GET');
+  delete headers.Accept;
+  let answer, text;
+  try {
+    answer = await fetch(urlOf(path, params), { headers, signal, cache: 'no-store' });
+    text = await answer.text();
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    setOnline(false);
+    throw new Offline();
+  }
+  setOnline(true);
+  if (!answer.ok) throw new ApiError(answer.status, { message: text.slice(0, 300) });
+  return answer.status === 204 ? null : text;
+}
+
 export const get = (path, params, signal) => call('GET', path, { params, signal });
 export const post = (path, body, params) => call('POST', path, { body, params });
 export const put = (path, body, params) => call('PUT', path, { body, params });

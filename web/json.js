@@ -100,3 +100,8 @@ function node(name, v, open) {
 }
 
 export const tree = (value) => h('div', { class: 'json' }, node(null, value, true));
+
+// A text as a tree, or as it is if it is not JSON.
+export function treeOf(text) {
+  try { return tree(parse(text)); } catch { return h('pre', { class: 'text', tabindex: '0' }, text); }
+}

@@ -21,6 +21,8 @@ import * as dead from './dead.js';
 import * as schedules from './schedules.js';
 import * as workers from './workers.js';
 import * as locks from './locks.js';
+import * as lock from './lock.js';
+import * as documents from './documents.js';
 import * as limits from './limits.js';
 import * as shards from './shards.js';
 import * as tasks from './tasks.js';
@@ -39,6 +41,8 @@ const PAGES = {
   schedules: { page: schedules, label: 'Schedules', shown: () => has('GET', '/v1/admin/schedules') },
   workers: { page: workers, label: 'Workers', shown: () => has('GET', '/v1/admin/workers') },
   locks: { page: locks, label: 'Locks and state', shown: () => has('GET', '/v1/admin/locks') },
+  lock: { page: lock, parent: 'locks' },
+  documents: { page: documents, parent: 'locks' },
   limits: { page: limits, label: 'Shares and limits', shown: always },
   tasks: { page: tasks, label: 'Tasks', shown: () => has('GET', '/v1/admin/tasks') },
   shards: { page: shards, label: 'Shards and nodes', shown: always },

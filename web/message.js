@@ -1,8 +1,8 @@
 // message.js - one message: where it stands, why it waits, what it holds, what was tried.
 import { h } from './dom.js';
-import { get, has, post, root } from './api.js';
+import { get, getText, has, post, root } from './api.js';
 import { age, bytes, duration, number, when } from './format.js';
-import { parse, tree } from './json.js';
+import { parse, tree, treeOf } from './json.js';
 import { stack } from './charts.js';
 import { act, app, ask, card, copy, facts, head, href, pill, tabs, toast } from './ui.js';
 
@@ -17,7 +17,17 @@ export async function load(route, signal) {
     if (!error.status) throw error;
     return null; // it has ended, or the caller may not see it
   });
-  return { m, why, batch };
+  const state = await stateOf(m, signal);
+  return { m, why, batch, state };
+}
+
+// What the last holder has stored: a checkpoint, or the state of the message (docs/locks.md). null: nothing.
+function stateOf(m, signal) {
+  if (m.status === 'damaged' || !m.attempts) return null;
+  return getText('/v1/get', { namespace: m.namespace, key: `q/${m.queue}/state/${m.uid}`, public: '1' }, signal).catch((error) => {
+    if (!error.status) throw error;
+    return null; // a shard without documents
+  });
 }
 
 // --- the way of the message -------------------------------------------------------------------
@@ -142,13 +152,13 @@ function actions(m) {
   ];
 }
 
-export function view({ m, why, batch }, route) {
+export function view({ m, why, batch, state }, route) {
   const code = m.payload === undefined ? {} : asCode(m);
   return h('div', null,
     head([h('span', { class: 'mono' }, m.uid), ' ', pill(m.status === 'processing' ? 'leased' : m.status, m.status === 'leased' ? 'in flight' : m.status)], actions(m)),
     h('p', { class: 'crumb' }, h('a', { href: href(['queue', m.namespace, m.queue]) }, `${m.namespace}/${m.queue}`), ` · accepted ${duration(age(m.enqueued_at))} ago`),
     card(null, diagram(m), events(m)),
-    h('div', { class: 'columns' }, h('div', null, whyCard(m, why), bodyCard(m, route), attemptsCard(m)),
+    h('div', { class: 'columns' }, h('div', null, whyCard(m, why), state !== null && card(['Checkpoint ', h('small', null, 'how far its last holder has come; the next one gets it')], treeOf(state)), bodyCard(m, route), attemptsCard(m)),
       h('div', null, batchCard(m, batch), card('Fields', facts([['Id', h('code', null, m.uid)], ['Priority', m.priority], ['Tries', `${m.failure_attempts} of ${m.max_attempts} failed; delivered ${m.attempts} times`], ['Key', m.key], ['Share', m.share], ['Kind', m.kind], ['Rule', m.rule], ['Unique', m.unique && `${m.unique.key}, until ${/^\d/.test(m.unique.until) ? when(m.unique.until) : `it has ${m.unique.until === 'done' ? 'ended' : 'begun'}`}`], ['Dead letter of', m.dead_letter_of && [h('a', { href: href(['queue', m.namespace, m.dead_letter_of.queue]) }, `${m.namespace}/${m.dead_letter_of.queue}`), `, ${String(m.dead_letter_of.reason || '').replace('_', ' ')}`]], ['Worker', m.owner], ['Canceled', m.canceled && 'it is gone when its worker answers, or its lease ends'],
         ['Leased since', m.claimed_at && when(m.claimed_at)], ['Correlation id', m.correlation_id], ['Idempotency key', m.idempotency_key], ['Due', when(m.deliver_after)], ['Expires', m.expires_at && when(m.expires_at)], ['Trace', m.traceparent && h('code', null, m.traceparent)],
         ['Last error', m.error && h('pre', { class: 'text' }, m.error)], ['Attributes', m.attributes !== undefined && h('pre', { class: 'text' }, JSON.stringify(m.attributes, null, 2))]])),

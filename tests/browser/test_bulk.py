@@ -3,7 +3,7 @@ import base64
 import json
 
 from chromium import Keys
-from filled import BIG, EVIL
+from filled import BIG, EVIL, acquire
 from served import until
 
 
@@ -313,3 +313,40 @@ def test_queues_show_their_workers(console, server):
     console.click("Slots", ".menu label")
     console.until("return location.hash.includes('hide=use')")
     console.until("return !document.querySelector('main table').innerText.includes('3/8')")
+
+
+# --- documents, checkpoints ------------------------------------------------------------------------------
+
+def test_the_document_of_a_lock_is_found_and_shown_with_its_numbers(console, server):
+    lease = acquire(server, "orders/42", EVIL)
+    fields = {"X-Lease-ID": lease["lease_id"], "X-Txn-ID": lease["txn_id"], "X-Fencing-Token": str(lease["fencing_token"])}
+    document = json.dumps({"status": "paid", "big": BIG, "note": EVIL}).encode()
+    assert server.call("POST", "/v1/update?namespace=ops&key=orders/42", document, fields).status == 200
+    assert server.call("POST", "/v1/release", {"namespace": "ops", "key": "orders/42", "lease_id": lease["lease_id"], "txn_id": lease["txn_id"]}, fields).status == 200
+    console.go("#/locks")
+    console.click("Documents", "main a")
+    console.ready("#/documents")
+    console.run("document.querySelector('main [name=q]').focus()")
+    console.run("document.querySelector('main [name=namespace]').value = 'ops'")
+    console.keys('/status="paid"', Keys.ENTER)
+    console.see("ops/", "orders/42")
+    console.audit("documents")
+    console.click("ops/orders/42", "main .row-link")
+    console.see(str(BIG), "Nobody holds this key.", EVIL.replace('"', '\\"'))
+    console.audit("lock")
+    console.shoot("lock-light")
+    assert console.run("return document.querySelectorAll('main img, main script').length") == 0
+    acquire(server, "orders/42", "auditor-1")
+    console.see("auditor-1", "Release")
+    console.go("#/documents?namespace=ops&q=%2Fstatus%3D")
+    console.until("return document.querySelector('main .error')")
+
+
+def test_a_message_shows_its_checkpoint(console, server):
+    server.enqueue({"text": "x"}, topic="imports")
+    server.topic = "imports"
+    message = server.take()
+    server.topic = "jobs"
+    assert server.post("/extend", {"receipt": message["receipt"], "checkpoint": {"row": BIG}}).status == 200
+    console.go(f"#/message/ops/{message['uid']}")
+    console.see("Checkpoint", f"row: {BIG}")

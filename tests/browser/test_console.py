@@ -15,7 +15,7 @@ from tokens import Secret
 SECRET = "0123456789abcdef0123456789abcdef"
 KEY = Secret(SECRET)
 PAGES = ["overview", "queues", "queue/ops/jobs", "queue/ops/jobs?tab=keys", "queue/ops/jobs?tab=shares", "keys", "queue/ops/jobs?tab=due", "queue/ops/jobs?tab=settings", "queue/ops/jobs?tab=limits",
-         "messages", "messages?q=queue%3Aops%2Fjobs", "dead", "dead/ops/jobs", "tasks", "schedules", "workers", "locks", "queue/ops/jobs?tab=consumers", "limits", "shards", "audit", "settings"]
+         "messages", "messages?q=queue%3Aops%2Fjobs", "dead", "dead/ops/jobs", "tasks", "schedules", "workers", "locks", "documents", "lock/ops/report%2Fnightly-0", "queue/ops/jobs?tab=consumers", "limits", "shards", "audit", "settings"]
 
 # --- files ---------------------------------------------------------------------------------------
 
@@ -513,7 +513,8 @@ def test_a_viewer_can_look_and_change_nothing(chromium, guarded):
     log_in(chromium, guarded, "*:read")
     chromium.see("viewer", "Read only")
     assert chromium.run("return JSON.stringify([localStorage.length, document.cookie])") == '[0,""]'
-    for page in ("overview", "queues", "queue/ops/jobs", "queue/ops/jobs?tab=settings", "messages?q=queue%3Aops%2Fjobs", "dead", "schedules", "shards"):
+    for page in ("overview", "queues", "queue/ops/jobs", "queue/ops/jobs?tab=settings", "queue/ops/jobs?tab=limits",
+                 "messages?q=queue%3Aops%2Fjobs", "keys", "dead", "tasks", "workers", "locks", "documents", "schedules", "limits", "shards"):
         chromium.go(f"#/{page}")
         assert chromium.run("return document.querySelectorAll('main [data-act]').length") == 0, page
     assert not chromium.run("return [...document.querySelectorAll('.rail a')].some((a) => a.innerText === 'Settings')")

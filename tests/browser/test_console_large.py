@@ -23,8 +23,10 @@ def server(tmp_path_factory):
 
 def test_pages_of_a_large_server_open(chromium, server):
     """The times are printed, not asserted: a busy machine would fail for nothing."""
+    began = time.monotonic()
     chromium.visit(f"http://{server.address[0]}:{server.address[1]}/")
     chromium.ready()
+    print(f"# the first page, with its files {time.monotonic() - began:.2f} s")
     for page in ("overview", "queues", "queue/big/deep", "messages?q=queue%3Abig%2Fdeep"):
         began = time.monotonic()
         chromium.go(f"#/{page}")
