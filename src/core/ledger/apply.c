@@ -423,13 +423,25 @@ apply(struct ledger *l, uint32_t h, const struct change *c)
 	return 0;
 }
 
+/* Kinds that happen to each message, and remove no queue. */
+static bool
+is_frequent(enum change_kind kind)
+{
+	return kind == CHANGE_ACCEPT || kind == CHANGE_CLAIM || kind == CHANGE_DONE || kind == CHANGE_RETRY || kind == CHANGE_RETURN;
+}
+
 int
 ledger_apply(struct ledger *l, const struct change *c)
 {
 	const bool reserved = c->kind == CHANGE_ACCEPT || c->kind == CHANGE_CLAIM; /* LEDGER-9 */
-	const int rc = reserved ? 0 : ledger_reserve(l, c);
+	int rc = reserved ? 0 : ledger_reserve(l, c);
 
-	return rc ? rc : apply(l, c->msg, c);
+	if (rc)
+		return rc;
+	ledger_count_later(l, is_frequent(c->kind));
+	rc = apply(l, c->msg, c);
+	ledger_count_later(l, false);
+	return rc;
 }
 
 void

@@ -165,6 +165,8 @@ set_gate(struct ledger *l, struct ledger_queue *q, uint32_t h, slu_time now)
 	ledger_breaker_turn(q, gate_at(q->gates, h), now);
 	closed = gates_rank(q->gates, h, now);
 
+	if (!was.until && !closed)
+		return; /* as most gates: it was open and is open */
 	if (was.kind == GATE_SHARE)
 		set_share(l, q, was.name, closed);
 	else if (was.kind == GATE_VALUE)

@@ -109,7 +109,7 @@ init_parts(struct ledger *l)
 	map_init(&l->queue_names, &l->queues, queue_hash, queue_is);
 	heap_init(&l->agenda, &l->queues, offsetof(struct ledger_queue, pos));
 	l->trend_first = l->trend_last = SLAB_NONE;
-	l->found = l->woken = l->leaving = l->weighed = l->changed = l->broken = SLAB_NONE;
+	l->found = l->woken = l->leaving = l->weighed = l->changed = l->broken = l->uncounted = SLAB_NONE;
 	slab_init(&l->keys, sizeof(struct order_key));
 	map_init(&l->key_hashes, &l->keys, key_hash, key_is);
 	ledger_lanes_init(l);

@@ -226,6 +226,8 @@ struct ledger {
 	uint32_t found;   /* the queue found last, or SLAB_NONE: names come in runs */
 	struct heap agenda;
 	size_t heaps_bytes;             /* of the heaps of all queues */
+	uint32_t uncounted;             /* a queue whose heaps ledger_apply will count, or SLAB_NONE */
+	bool counts_later;              /* in ledger_apply */
 	uint32_t look;                  /* the next queue to check during a search for idle ones; otherwise 0 */
 	slu_time look_at;               /* start of the next search */
 	struct ledger_totals forgotten; /* of queues that are gone */
@@ -745,6 +747,10 @@ ledger_record_size(const struct ledger *l, uint64_t where)
 
 /* The heaps of the queue have grown or shrunk. */
 void ledger_count_heaps(struct ledger *l, struct ledger_queue *q);
+
+/* From here on until `later` is false again, the heaps of a queue are counted once, at the end. No queue may be removed
+ * meanwhile. */
+void ledger_count_later(struct ledger *l, bool later);
 
 /* ---- queue.c: LEDGERQUEUE-1 to LEDGERQUEUE-4 ---- */
 

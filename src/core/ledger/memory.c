@@ -10,8 +10,8 @@ enum {
 	TRIM_SLOTS = 16 << 10 /* of a map, in one call */
 };
 
-void
-ledger_count_heaps(struct ledger *l, struct ledger_queue *q)
+static void
+count_now(struct ledger *l, struct ledger_queue *q)
 {
 	const size_t bytes = queue_bytes(&q->heaps) + queue_bytes(&q->trash) + queue_bytes(&q->spare) +
 			     (q->shares ? shares_bytes(q->shares) : 0) + (q->gates ? gates_bytes(q->gates) : 0) +
@@ -21,6 +21,27 @@ ledger_count_heaps(struct ledger *l, struct ledger_queue *q)
 
 	l->heaps_bytes += bytes - q->bytes; /* modulo 2^64: it may be less */
 	q->bytes = bytes;
+}
+
+void
+ledger_count_heaps(struct ledger *l, struct ledger_queue *q)
+{
+	if (!l->counts_later) {
+		count_now(l, q);
+		return;
+	}
+	if (l->uncounted != SLAB_NONE && l->uncounted != q->handle)
+		count_now(l, ledger_queue(l, l->uncounted));
+	l->uncounted = q->handle;
+}
+
+void
+ledger_count_later(struct ledger *l, bool later)
+{
+	l->counts_later = later;
+	if (!later && l->uncounted != SLAB_NONE)
+		count_now(l, ledger_queue(l, l->uncounted));
+	l->uncounted = SLAB_NONE;
 }
 
 void

@@ -79,7 +79,7 @@ ledger_share_attach(struct ledger *l, struct ledger_queue *q, const struct chang
 	assert(rc == 0); /* reserved */
 	(void)rc;
 	shares_hold(q->shares, flow);
-	if (q->gates)
+	if (q->gates && shares_is_new(q->shares, flow))
 		ledger_gate_share(l, q, flow);
 	return flow;
 }

@@ -165,7 +165,7 @@ ledger_use_values(const struct ledger *l, uint32_t queue, slu_time now, struct l
 		values_get(q->values, h, &v);
 		u.name = v.name;
 		u.messages = v.messages;
-		u.ready = v.ready;
+		u.ready = values_ready(q->values, h);
 		u.leased = v.leased;
 		fill_rate(q, v.hash, now, &u);
 		n = insert(out, n, max, &u, false);
@@ -199,7 +199,7 @@ ledger_use_kinds(const struct ledger *l, uint32_t queue, struct ledger_use *out,
 				   .kind = GATE_SHARE,
 				   .name = k.name,
 				   .messages = k.messages,
-				   .ready = k.ready,
+				   .ready = values_ready(v, h),
 				   .leased = k.leased,
 			   },
 			   true);

@@ -33,7 +33,7 @@ ledger_value_attach(struct ledger *l, struct ledger_queue *q, struct slice value
 	(void)rc;
 	values_hold(q->values, strand);
 	values_get(q->values, values_of(q->values, strand), &v);
-	if (q->gates)
+	if (q->gates && v.messages == 1)
 		ledger_value_close(l, q, v.hash, gates_closed(q->gates, GATE_VALUE, v.hash) != 0);
 	return strand;
 }

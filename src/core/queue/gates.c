@@ -226,8 +226,6 @@ gates_rank(struct gates *g, uint32_t gate, slu_time now)
 	struct queue_gate *x = gate_at(g, gate);
 	slu_time moment;
 
-	if (x->pos != HEAP_OUT)
-		heap_remove(&g->timed, x->pos);
 	g->steps++;
 	if (!g->rules[x->kind].rate)
 		x->full = 0;
@@ -235,6 +233,13 @@ gates_rank(struct gates *g, uint32_t gate, slu_time now)
 		gates_hold(g, gate, 0);
 	x->until = closed_until(g, x, now);
 	moment = x->until ? x->until : x->full;
+	if (x->pos != HEAP_OUT) {
+		const slu_time before = (slu_time)rank_time((int64_t)heap_at(&g->timed, x->pos)->b);
+
+		if (!x->until && before > now && before <= moment)
+			return false; /* GATES-3: early, so that each delivery of a busy share does not move it */
+		heap_remove(&g->timed, x->pos);
+	}
 	if (moment > now) {
 		heap_push(&g->timed, (struct rank){ .b = rank_time(moment), .c = x->name }, gate);
 		return x->until != 0;

@@ -15,7 +15,8 @@
  *  GATES-2  A gate is closed while `until` is not 0. It opens in gates_turn: the caller calls that before it
  *           looks at gates.
  *  GATES-3  A gate is in the heap `timed` by the moment at which it opens, or, if it is open, at which it ends.
- *           So a closed gate costs nothing until that moment, and a call costs O(log n).
+ *           So a closed gate costs nothing until that moment, and a call costs O(log n). An open gate may be there by an
+ *           earlier moment: gates_turn then looks at it once in vain.
  *
  * The name of a gate is a hash of the share, key or value; 0: the queue, or messages without a share. Pure: no I/O, no
  * clock. Owned by the shard's thread.

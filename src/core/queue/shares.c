@@ -326,6 +326,12 @@ shares_of(const struct shares *s, uint32_t flow)
 	return flow_at(s, flow)->share;
 }
 
+bool
+shares_is_new(const struct shares *s, uint32_t flow)
+{
+	return share_at(s, flow_at(s, flow)->share)->messages == 1;
+}
+
 uint64_t
 shares_hash(const struct shares *s, uint32_t flow)
 {

@@ -121,6 +121,9 @@ void shares_block_plain(struct shares *s, bool blocked);
 void shares_close(struct shares *s, uint32_t share, bool closed);
 
 /* The hash of the name of a flow's share, and the share of a hash, or SLAB_NONE. */
+/* Returns whether the share of the flow has only one message. */
+bool shares_is_new(const struct shares *s, uint32_t flow);
+
 uint64_t shares_hash(const struct shares *s, uint32_t flow);
 uint32_t shares_find_hash(const struct shares *s, uint64_t hash);
 

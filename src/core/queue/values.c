@@ -439,8 +439,16 @@ values_get(const struct values *v, uint32_t value, struct value_view *out)
 		.leased = x->leased,
 		.blocked = x->blocked,
 	};
-	for (uint32_t h = x->strands; h != SLAB_NONE; h = strand_at(v, h)->next)
-		out->ready += strand_at(v, h)->waiting.n + (strand_at(v, h)->front != SLAB_NONE);
+}
+
+uint32_t
+values_ready(const struct values *v, uint32_t value)
+{
+	uint32_t n = 0;
+
+	for (uint32_t h = value_at(v, value)->strands; h != SLAB_NONE; h = strand_at(v, h)->next)
+		n += strand_at(v, h)->waiting.n + (strand_at(v, h)->front != SLAB_NONE);
+	return n;
 }
 
 uint32_t

@@ -80,12 +80,15 @@ struct value_view {
 	struct slice name; /* valid while the value exists */
 	uint64_t hash;
 	uint32_t messages; /* in any state */
-	uint32_t ready;    /* in front, or waiting */
 	uint32_t leased;
 	bool blocked;
 };
 
 void values_get(const struct values *v, uint32_t value, struct value_view *out);
+
+/* Its messages in front, or waiting. Looks at each strand of the value. */
+uint32_t values_ready(const struct values *v, uint32_t value);
+
 uint32_t values_count(const struct values *v);
 
 /* The next value in no order. SLAB_NONE: as argument the start, as result the end. */
