@@ -157,6 +157,10 @@ bench-table: setup-peers build ## measure the table of a PostgreSQL store under 
 bench-cluster: setup-bench build ## measure servers that share a store: through another server, three beside one: CLUSTER='--seconds 1'
 	bench/cluster/run --build $(BUILD) $(CLUSTER)
 
+.PHONY: bench-scheduling
+bench-scheduling: setup-bench build ## measure what shares, keys and limits cost: SCHEDULING='--seconds 1'
+	bench/scheduling/run --build $(BUILD) $(SCHEDULING)
+
 .PHONY: bench-sqs
 bench-sqs: setup-bench build ## measure what SQS costs beside the flat API: SQS=64000 messages
 	bench/sqs/run $(BUILD)/sluiced $(SQS)

@@ -21,9 +21,11 @@ enum {
 struct shared {
 	const struct scenario_conf *conf;
 	char queue[SCENARIO_QUEUE + 1];
-	struct buf put, take; /* whole requests */
-	uint64_t messages;    /* how many messages are done */
-	uint64_t wanted;      /* how many messages to handle; 0 = as many as there is time for */
+	struct buf *puts, take; /* whole requests */
+	unsigned n_puts;        /* more than one if the messages have names */
+	unsigned turn;          /* of the next put */
+	uint64_t messages;      /* how many messages are done */
+	uint64_t wanted;        /* how many messages to handle; 0 = as many as there is time for */
 };
 
 /* --- requests ------------------------------------------------------------------- */
@@ -44,10 +46,21 @@ write_request(struct buf *out, const char *path, const char *token, const struct
 	buf_put(out, body->p, body->n);
 }
 
-/* Writes an enqueue with payloads of letters, sent as text like a JSON service. */
+/* The names of message i. */
 static void
-write_put(struct buf *out, const char *queue, const char *token, unsigned batch,
-	  unsigned size)
+write_names(struct buf *out, const struct scenario_conf *c, unsigned i)
+{
+	if (c->shares)
+		buf_printf(out, ",\"share\":\"s%u\"", i % c->shares);
+	if (c->keys)
+		buf_printf(out, ",\"key\":\"k%u\"", i % c->keys);
+	if (c->hosts)
+		buf_printf(out, ",\"attributes\":{\"host\":\"h%u\"}", i % c->hosts);
+}
+
+/* Writes an enqueue with payloads of letters, sent as text like a JSON service. first: number of the first message. */
+static void
+write_put(struct buf *out, const char *queue, const struct scenario_conf *c, unsigned first, unsigned batch)
 {
 	struct buf body;
 
@@ -55,12 +68,14 @@ write_put(struct buf *out, const char *queue, const char *token, unsigned batch,
 	for (unsigned i = 0; i < batch; i++) {
 		buf_printf(&body, "%s{\"namespace\":\"bench\",\"topic\":\"%s\",\"text\":\"",
 			   i ? "," : "[", queue);
-		for (unsigned k = 0; k < size; k++)
+		for (unsigned k = 0; k < c->size; k++)
 			buf_putc(&body, (char)('a' + (i + k) % 26));
-		buf_puts(&body, "\"}");
+		buf_putc(&body, '"');
+		write_names(&body, c, first + i);
+		buf_putc(&body, '}');
 	}
 	buf_putc(&body, ']');
-	write_request(out, "/enqueue", token, &body);
+	write_request(out, "/enqueue", c->token, &body);
 	out->failed |= body.failed;
 	buf_release(&body);
 }
@@ -68,7 +83,26 @@ write_put(struct buf *out, const char *queue, const char *token, unsigned batch,
 void
 scenario_request(struct buf *out, unsigned size)
 {
-	write_put(out, "bench-12345-1", NULL, 1, size);
+	write_put(out, "bench-12345-1", &(struct scenario_conf){ .size = size }, 0, 1);
+}
+
+/* As many requests as it takes until all names have had their turn. */
+static int
+write_puts(struct shared *s, unsigned batch)
+{
+	const struct scenario_conf *c = s->conf;
+	unsigned names = c->shares > c->keys ? c->shares : c->keys;
+
+	names = c->hosts > names ? c->hosts : names;
+	s->n_puts = names > batch ? (names + batch - 1) / batch : 1;
+	s->puts = mem_array(s->n_puts, sizeof *s->puts);
+	if (!s->puts)
+		return SLU_ENOMEM;
+	for (unsigned i = 0; i < s->n_puts; i++) {
+		buf_init(&s->puts[i], REQUEST_MAX);
+		write_put(&s->puts[i], s->queue, c, i * batch, batch);
+	}
+	return s->puts[s->n_puts - 1].failed ? SLU_ETOOBIG : 0;
 }
 
 /* queue: NULL = a new one of this run. */
@@ -83,16 +117,14 @@ shared_init(struct shared *s, const struct scenario_conf *conf, const char *queu
 		(void)snprintf(s->queue, sizeof s->queue, "%s", queue);
 	else
 		(void)snprintf(s->queue, sizeof s->queue, "bench-%ld-%u", (long)getpid(), ++count);
-	buf_init(&s->put, REQUEST_MAX);
 	buf_init(&s->take, TAKE_MAX);
-	write_put(&s->put, s->queue, conf->token, put_batch, conf->size);
 	buf_printf(&s->take,
 		   "GET /dequeue?namespace=bench&topic=%s&limit=%u&lease=10m HTTP/1.1\r\n"
 		   "Host: localhost\r\n",
 		   s->queue, conf->batch);
 	scenario_token(&s->take, conf->token);
 	buf_puts(&s->take, "\r\n");
-	if (s->put.failed || s->take.failed)
+	if (write_puts(s, put_batch) || s->take.failed)
 		return slu_fail(err, SLU_ETOOBIG, "request too large; use a smaller --batch or --size");
 	return 0;
 }
@@ -100,7 +132,9 @@ shared_init(struct shared *s, const struct scenario_conf *conf, const char *queu
 static void
 shared_release(struct shared *s)
 {
-	buf_release(&s->put);
+	for (unsigned i = 0; s->puts && i < s->n_puts; i++)
+		buf_release(&s->puts[i]);
+	mem_free(s->puts);
 	buf_release(&s->take);
 }
 
@@ -146,9 +180,9 @@ goes_on(const struct load *l, const struct shared *s)
 static bool
 next_put(struct load *l, struct load_conn *c)
 {
-	const struct shared *s = l->arg;
+	struct shared *s = l->arg;
 
-	c->request = buf_slice(&s->put);
+	c->request = buf_slice(&s->puts[s->turn++ % s->n_puts]);
 	return goes_on(l, s);
 }
 
@@ -198,8 +232,7 @@ next_cycle(struct load *l, struct load_conn *c)
 
 	switch (c->step) {
 	case CYCLE_PUT:
-		c->request = buf_slice(&s->put);
-		return goes_on(l, s);
+		return next_put(l, c);
 	case CYCLE_TAKE:
 		c->request = buf_slice(&s->take);
 		return true;

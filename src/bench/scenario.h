@@ -35,6 +35,11 @@ struct scenario_conf {
 	const char *token; /* token; NULL = none */
 	const char *queue; /* enqueue, cycle: the queue; NULL = a new one */
 	bool fresh;        /* a new connection for every request */
+
+	/* enqueue, dequeue, cycle: so many names, in turn; 0 = none */
+	unsigned shares;
+	unsigned keys;
+	unsigned hosts; /* values of the attribute "host" */
 };
 
 struct figures {

@@ -1157,6 +1157,14 @@ def test_a_bench_measures_a_server_of_its_own(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_bench_gives_its_messages_shares_keys_and_attributes(cli):
+    cli("bench", "enqueue", "--server", cli.address, "--queue", "named", "--for", "200ms", "--batch", 10,
+        "--connections", 2, "--shares", 3, "--keys", 20, "--hosts", 2)
+    got = cli.lines("browse", "named", "--namespace", "bench", "--limit", 200)
+    assert {m["share"] for m in got} == {"s0", "s1", "s2"}
+    assert len({m["key"] for m in got}) == 20 and {m["attributes"]["host"] for m in got} == {"h0", "h1"}
+
+
 def test_a_cycle_acks_all_it_took(cli):
     done = cli("bench", "cycle", "--server", cli.address, "--pid", cli.server.process.pid,
                "--for", "300ms", "--batch", 7, "--connections", 4, "--json")

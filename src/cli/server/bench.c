@@ -16,6 +16,8 @@ misuse(const struct bench_run *r)
 {
 	if (r->connections > 20000 || r->batch > 1000 || r->size > 1 << 20)
 		return "too large; expected at most 20000 connections, batches of 1000, 1048576 bytes";
+	if (r->shares > 1000000 || r->keys > 1000000 || r->hosts > 1000000)
+		return "too many names; expected at most 1000000 shares, keys and hosts";
 	if (r->load.queue && strlen(r->load.queue) > SCENARIO_QUEUE)
 		return "invalid --queue; expected at most 47 bytes";
 	if (r->rounds > BENCH_ROUNDS_MAX)
@@ -74,6 +76,9 @@ run(struct session *s, struct slu_err *err)
 	r->load.connections = (unsigned)r->connections;
 	r->load.batch = (unsigned)r->batch;
 	r->load.size = (unsigned)r->size;
+	r->load.shares = (unsigned)r->shares;
+	r->load.keys = (unsigned)r->keys;
+	r->load.hosts = (unsigned)r->hosts;
 	return bench_run(r, err);
 }
 
@@ -94,6 +99,7 @@ const struct command cli_bench = {
 		    "  sluice bench lock --connections 64\n"
 		    "  sluice bench enqueue --fresh\n"
 		    "  sluice bench cycle --server 127.0.0.1:7171 --pid $(pidof sluiced) --json\n"
+		    "  sluice bench dequeue --batch 100 --shares 10000 --keys 100000\n"
 		    "  sluice bench raw --dir /data\n"
 		    "  sluice bench backlog --messages 10000000 --batch 100 --dir /data\n",
 	.list = bench_list,
@@ -103,6 +109,9 @@ const struct command cli_bench = {
 		 { "--batch", ARG_COUNT, AT(bench_run, batch), "messages in a request, at most 1000 (1)" },
 		 { "--size BYTES", ARG_COUNT, AT(bench_run, size), "size of a payload, at most 1048576 (300)" },
 		 { "--queue NAME", ARG_TEXT, AT(bench_run, load.queue), "enqueue, cycle: the queue (a new one)" },
+		 { "--shares", ARG_COUNT, AT(bench_run, shares), "enqueue, dequeue, cycle: so many shares, at most 1000000 (none)" },
+		 { "--keys", ARG_COUNT, AT(bench_run, keys), "the same: so many ordering keys (none)" },
+		 { "--hosts", ARG_COUNT, AT(bench_run, hosts), "the same: so many values of the attribute `host` (none)" },
 		 { "--fresh", ARG_FLAG, AT(bench_run, load.fresh), "enqueue, dequeue, cycle, lock, healthz: a new connection for every request" },
 		 { "--for", ARG_TIME, AT(bench_run, load.duration), "how long to measure (5s); raw: each part of a round; not used by dequeue and backlog" },
 		 { "--messages", ARG_COUNT, AT(bench_run, load.messages), "dequeue, backlog: number of messages (200000); latency: at most" },

@@ -20,7 +20,8 @@ struct bench_run {
 	struct scenario_conf load;
 	struct served_conf served;
 	uint64_t connections, batch, size, rounds;
-	uint64_t jobs, items; /* sizes of exec and pqueue */
+	uint64_t shares, keys, hosts; /* names of messages */
+	uint64_t jobs, items;         /* sizes of exec and pqueue */
 	const char *token_file;
 	bool strict; /* a missed aim is a failure */
 
