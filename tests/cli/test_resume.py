@@ -69,7 +69,7 @@ def test_a_command_goes_on_though_its_server_was_killed(own):
     cli.server.policy(retry={"kind": "none"})
     cli.push("x")
     command = steps(STORED, "echo $$ >> pids; while [ ! -e go ]; do sleep 0.05; done; exit 1")
-    done = work(cli, "sh", "-c", command, options=["--max", "3", "--lease", "1m"])
+    done = work(cli, "sh", "-c", command, options=["--max", "3", "--lease", "10m"])
     until(lambda: (cli.folder / "pids").exists())
     cli.server.restart("kill")
     (cli.folder / "go").touch()
