@@ -268,6 +268,9 @@ func (c *Client) Take(ctx context.Context, queue string, t Take) ([]*Message, er
 	q.wait = t.Wait
 	var messages []*Message
 	err := c.do(ctx, q, &messages)
+	for _, m := range messages {
+		m.lease = t.Lease
+	}
 	return messages, err
 }
 
@@ -355,6 +358,20 @@ func (c *Client) Extend(ctx context.Context, messages []*Message, lease time.Dur
 		}
 	}
 	return lost, nil
+}
+
+// Checkpoint stores how far the work on a message has come, any JSON but null, and makes its lease last for another lease from
+// now on. The next holder of the message has it as Checkpoint. ErrLeaseLost: another one may have the message.
+func (c *Client) Checkpoint(ctx context.Context, m *Message, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("sluice: invalid checkpoint: %w", err)
+	}
+	body := map[string]any{"receipt": m.Receipt, "checkpoint": json.RawMessage(text)}
+	put(body, "lease", duration(m.lease), m.lease > 0)
+	q := post("/extend", body)
+	q.repeatable = true
+	return c.do(ctx, q, nil)
 }
 
 // ErrNotFinished: the message was not acked within the wait of Result.

@@ -28,6 +28,7 @@ type Options struct {
 	KeepResult     time.Duration
 	Traceparent    string
 	Tracestate     string
+	Batch          string // the id of a batch that the message is a member of
 }
 
 // Item is a message to push: a payload of []byte as it is, a string as text, everything else as JSON.
@@ -88,6 +89,7 @@ func (i *Item) encode(namespace string) (map[string]any, error) {
 	put(m, "keep_result", duration(o.KeepResult), o.KeepResult != 0)
 	put(m, "traceparent", o.Traceparent, o.Traceparent != "")
 	put(m, "tracestate", o.Tracestate, o.Tracestate != "")
+	put(m, "batch", o.Batch, o.Batch != "")
 	return m, nil
 }
 
@@ -107,13 +109,15 @@ type Message struct {
 	ContentType    string          `json:"content_type"`
 	CorrelationID  string          `json:"correlation_id"`
 	Attributes     json.RawMessage `json:"attributes"`
+	Checkpoint     json.RawMessage `json:"checkpoint"` // what an earlier holder has stored; nil: nothing
 	Traceparent    string          `json:"traceparent"`
 	Tracestate     string          `json:"tracestate"`
 	Error          string          `json:"error"` // of the last failure
 	EnqueuedAt     time.Time       `json:"enqueued_at"`
 	LeaseExpiresAt time.Time       `json:"lease_expires_at"`
 
-	canceled int32 // by Extend
+	canceled int32         // by Extend
+	lease    time.Duration // as it was asked for; 0: of the queue
 }
 
 // Canceled says whether an operator has canceled the message, as Extend has learned: stop; what the handler returns ends it.

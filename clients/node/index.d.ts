@@ -25,6 +25,8 @@ export interface MessageOptions {
   keepResult?: Duration;
   traceparent?: string;
   tracestate?: string;
+  /** The id of a batch that the message is a member of: createBatch. */
+  batch?: string;
 }
 
 /** An accepted message. If it is a duplicate, the id is the id of the first message. */
@@ -52,6 +54,8 @@ export interface Message {
   readonly contentType?: string;
   readonly correlationId?: string;
   readonly attributes?: unknown;
+  /** What an earlier holder has stored: Client.checkpoint. */
+  readonly checkpoint?: any;
   readonly traceparent?: string;
   readonly tracestate?: string;
   readonly error?: string;
@@ -90,6 +94,17 @@ export interface QueueStats {
   damaged: number;
   total: number;
   paused: boolean;
+  [more: string]: unknown;
+}
+
+export interface Batch {
+  uid: string;
+  namespace: string;
+  status: "open" | "closed" | "done" | "failed" | "deadline";
+  members: number;
+  done: number;
+  failed: number;
+  pending: number;
   [more: string]: unknown;
 }
 
@@ -133,6 +148,11 @@ export class Client {
   nack(message: Message, options?: { error?: string; delay?: Duration; defer?: boolean; dead?: boolean }): Promise<void>;
   /** Extends leases; resolves to the messages whose lease is lost. */
   extend(messages: Message[], lease?: Duration): Promise<Message[]>;
+  /**
+   * Stores how far the work on a message has come, any JSON but null, and extends its lease. The next holder of the message has it
+   * as message.checkpoint. Throws LeaseLost if another one may have the message.
+   */
+  checkpoint(message: Message, checkpoint: unknown, lease?: Duration): Promise<void>;
   /** The result of an ack. Throws if the message is not acked within the wait. */
   result(id: string, options?: { queue?: string; wait?: Duration; namespace?: string }): Promise<any>;
 
@@ -144,6 +164,22 @@ export class Client {
   queues(namespace?: string): AsyncGenerator<QueueStats>;
   /** The settings of a queue, after `changes`. */
   policy(queue: string, changes?: Record<string, unknown>, options?: { namespace?: string }): Promise<Record<string, any>>;
+
+  /**
+   * A group of messages. Resolves to its id, the option `batch` of its members. The callback begins when all members of the closed
+   * batch have ended, or at the deadline.
+   */
+  createBatch(options?: {
+    callback?: MessageOptions & { queue: string; payload?: unknown };
+    timeout?: Duration;
+    /** RFC 3339, or a Date. */
+    deadline?: string | Date;
+    namespace?: string;
+  }): Promise<string>;
+  /** No members join any more. */
+  closeBatch(id: string, options?: { namespace?: string }): Promise<Batch>;
+  batch(id: string, options?: { namespace?: string }): Promise<Batch>;
+  batches(namespace?: string): AsyncGenerator<Batch>;
 
   /** Holds a lock while `work` runs; commits its document afterwards, or rolls it back if `work` throws. */
   lock<T>(key: string, work: (lock: Lock) => T | Promise<T>, options?: {

@@ -50,6 +50,37 @@ const cases = {
     assert.equal((await client.stats("q")).total, 0);
   },
 
+  async the_next_holder_has_the_checkpoint() {
+    await client.push("q", "x");
+    const [first] = await client.take("q", { lease: "10m" });
+    assert.equal(first.checkpoint, undefined);
+    await client.checkpoint(first, { row: 1 });
+    await client.checkpoint(first, [2, "ü"]);
+    const [leased] = await collect(client.peek("q", { state: "leased" }));
+    assert.ok(leased.leaseExpiresAt - Date.now() > 300e3);
+    await client.nack(first, { delay: 0 });
+    const [second] = await client.take("q", { wait: 20 });
+    assert.deepEqual(second.checkpoint, [2, "ü"]);
+    await client.nack(second, { delay: 0 });
+    await assert.rejects(client.checkpoint(second, 3), LeaseLost);
+  },
+
+  async a_batch_calls_back() {
+    const callback = { queue: "over", payload: { all: "sent" }, priority: "high" };
+    const batch = await client.createBatch({ callback, timeout: "1h" });
+    await client.pushMany("q", [1, 2], { batch });
+    assert.equal((await client.batch(batch)).pending, 2);
+    assert.deepEqual((await collect(client.batches())).map(({ uid }) => uid), [batch]);
+    assert.equal((await client.closeBatch(batch)).status, "closed");
+    const [one, two] = await client.take("q", { limit: 2 });
+    await client.ack(one);
+    await client.nack(two, { dead: true });
+    const [over] = await client.take("over", { wait: 20 });
+    assert.deepEqual([over.body, over.attributes.outcome, over.attributes.done], [{ all: "sent" }, "failed", 1]);
+    const late = await client.createBatch({ deadline: new Date(Date.now() + 1000) });
+    await until(async () => (await client.batch(late)).status === "deadline");
+  },
+
   async a_worker_has_a_table_of_kinds() {
     for (const kind of ["mail", "crop", "resize"]) await client.push("q", kind, { kind });
     const seen = [];

@@ -15,7 +15,7 @@ import sluice  # noqa: E402
 
 PACKAGE = ROOT / "clients" / "go"
 HERE = Path(__file__).parent
-CASES = ["messages", "payloads", "batches", "settles", "locks", "errors"]
+CASES = ["messages", "payloads", "batches", "settles", "resume", "groups", "locks", "errors"]
 GO_MOD = f"module cases\n\ngo 1.19\n\nrequire sluice v0.0.0\n\nreplace sluice => {PACKAGE}\n"
 
 if not shutil.which("go"):

@@ -137,6 +137,52 @@ def test_the_bytes_of_a_batch_are_those_of_the_page(sluice):
     assert batch == bytes.fromhex("".join(line[:50] for line in example.splitlines()))
 
 
+def test_the_next_holder_has_the_checkpoint(client, sluice):
+    client.push("q", "x")
+    first, = client.take("q", lease=60)
+    assert first.checkpoint is None
+    client.checkpoint(first, {"row": 1})
+    client.checkpoint(first, [2, "ü"])
+    assert client.extend([first], 60) == []
+    client.nack(first, delay=0)
+    second, = client.take("q", wait=20)
+    assert second.checkpoint == [2, "ü"]
+    client.nack(second, delay=0)
+    with pytest.raises(sluice.LeaseLost):
+        client.checkpoint(second, 3)
+    assert client.take("q", wait=20)[0].checkpoint == [2, "ü"]
+
+
+def test_a_checkpoint_extends_the_lease_as_the_take_did(client):
+    client.push("q", "x")
+    client.policy("q", lease="1s")
+    message, = client.take("q", lease="10m")
+    client.checkpoint(message, 1)
+    leased, = client.peek("q", "leased")
+    assert (leased.lease_expires_at - datetime.datetime.now(datetime.timezone.utc)).total_seconds() > 300
+
+
+def test_a_batch_calls_back(client):
+    batch = client.create_batch({"queue": "over", "payload": {"all": "sent"}, "priority": "high"}, timeout="1h")
+    client.push_many("q", [1, 2], batch=batch)
+    assert client.batch(batch)["pending"] == 2 and [b["id"] for b in client.batches()] == [int(batch)]
+    assert client.close_batch(batch)["status"] == "closed"
+    one, two = client.take("q", 2)
+    assert one.batch == batch
+    client.ack(one)
+    client.nack(two, dead=True)
+    callback, = client.take("over", wait=20)
+    assert callback.body == {"all": "sent"} and callback.attributes == {
+        "batch": batch, "outcome": "failed", "members": 2, "done": 1, "failed": 1}
+    assert client.batch(batch)["status"] == "failed"
+
+
+def test_a_batch_without_a_callback_ends_at_its_deadline(client):
+    soon = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=1)
+    batch = client.create_batch(deadline=soon)
+    until(lambda: client.batch(batch)["status"] == "deadline")
+
+
 @pytest.mark.parametrize("form", ["json", "packed"])
 def test_packed_messages_are_those_of_json(sluice, shared, form):
     payloads = [b"\x00\xff", "grüß dich", {"a": [1, None, "ü"]}, None]

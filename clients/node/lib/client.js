@@ -78,7 +78,7 @@ class Client {
   async take(queue, { limit = 1, wait = 0, lease, namespace = this.namespace, kinds, signal } = {}) {
     // A server whose answer does not arrive takes its messages back.
     const query = { namespace, queue, limit, wait, lease, owner: this.owner, kinds: kinds?.join(",") };
-    return (await this.call(get("/dequeue", query, { wait: seconds(wait) }), signal)).map((raw) => new Message(raw));
+    return (await this.call(get("/dequeue", query, { wait: seconds(wait) }), signal)).map((raw) => new Message(raw, lease));
   }
 
   async ack(message, result) {
@@ -98,6 +98,10 @@ class Client {
     messages.forEach((message, n) => { message.canceled = answer[n].error === "message_canceled"; });
     for (const message of lost) message.lost = true;
     return lost;
+  }
+
+  async checkpoint(message, checkpoint, lease = message.lease) {
+    await this.call(post("/extend", { receipt: message.receipt, checkpoint, lease }, { repeatable: true }));
   }
 
   /** Says that a worker lives. Resolves to what an operator asks of it: running, quiet or stop. */
@@ -138,6 +142,30 @@ class Client {
   policy(queue, changes, { namespace = this.namespace } = {}) {
     const query = { namespace, queue };
     return this.call(changes ? post("/policy", changes, { query, repeatable: true }) : get("/policy", query));
+  }
+
+  // ---- Batches ----
+
+  async createBatch({ callback, timeout, deadline, namespace = this.namespace } = {}) {
+    const body = { namespace, timeout, deadline: deadline instanceof Date ? deadline.toISOString() : deadline };
+    if (callback) {
+      const { queue, payload = Buffer.alloc(0), ...options } = callback;
+      const made = item(namespace, queue, payload, options);
+      body.callback = { ...made, namespace: undefined, payload: made.payload.toString("base64") };
+    }
+    return (await this.call(post("/batches", body))).uid;
+  }
+
+  closeBatch(id, { namespace = this.namespace } = {}) {
+    return this.call(post("/batches/close", { namespace, id }, { repeatable: true }));
+  }
+
+  batch(id, { namespace = this.namespace } = {}) {
+    return this.call(get("/batch", { namespace, id }));
+  }
+
+  async* batches(namespace = this.namespace) {
+    for await (const page of this.pages("/batches", { namespace })) yield* page.batches;
   }
 
   async* messages(path, query) {

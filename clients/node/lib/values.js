@@ -5,7 +5,7 @@ const OPTIONS = {
   namespace: "namespace", key: "key", kind: "kind", priority: "priority", delay: "delay", at: "deliver_after", ttl: "ttl",
   idempotencyKey: "idempotency_key", correlationId: "correlation_id", attributes: "attributes",
   contentType: "content_type", maxAttempts: "max_attempts", keepResult: "keep_result", traceparent: "traceparent",
-  tracestate: "tracestate",
+  tracestate: "tracestate", batch: "batch",
 };
 
 /** Members of an item: bytes as they are, a string as text, everything else as JSON. */
@@ -49,7 +49,7 @@ function seconds(duration) {
 
 /** A message as it was delivered or looked at. Its id is a UUID: a number of 63 bits does not survive JSON.parse. */
 class Message {
-  constructor(raw) {
+  constructor(raw, lease) {
     this.id = raw.uid;
     this.namespace = raw.namespace;
     this.queue = raw.queue;
@@ -64,6 +64,8 @@ class Message {
     this.contentType = raw.content_type;
     this.correlationId = raw.correlation_id;
     this.attributes = raw.attributes;
+    this.checkpoint = raw.checkpoint;
+    this.lease = lease;
     this.traceparent = raw.traceparent;
     this.tracestate = raw.tracestate;
     this.error = raw.error;

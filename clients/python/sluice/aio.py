@@ -184,6 +184,9 @@ class AsyncClient(ClientBase):
         found = await self.call(calls.extend([message.receipt for message in messages], lease))
         return mark_lost(messages, found)
 
+    async def checkpoint(self, message: values.Message, value: Any, lease: Optional[values.Duration] = None) -> None:
+        await self.call(calls.checkpoint(message, value, lease))
+
     async def result(self, id: str, *, queue: Optional[str] = None, wait: values.Duration = 0,
                      namespace: Optional[str] = None) -> Any:
         done, value = await self.call(calls.result(namespace or self.namespace, id, queue, wait))
@@ -209,6 +212,19 @@ class AsyncClient(ClientBase):
 
     async def policy(self, queue: str, *, namespace: Optional[str] = None, **changes: Any) -> Dict[str, Any]:
         return await self.call(calls.policy(namespace or self.namespace, queue, changes))
+
+    async def create_batch(self, callback: Optional[Mapping[str, Any]] = None, *, timeout: Optional[values.Duration] = None,
+                           deadline: Optional[values.Moment] = None, namespace: Optional[str] = None) -> str:
+        return await self.call(calls.create_batch(namespace or self.namespace, callback, timeout, deadline))
+
+    async def close_batch(self, id: str, *, namespace: Optional[str] = None) -> Dict[str, Any]:
+        return await self.call(calls.close_batch(namespace or self.namespace, id))
+
+    async def batch(self, id: str, *, namespace: Optional[str] = None) -> Dict[str, Any]:
+        return await self.call(calls.batch(namespace or self.namespace, id))
+
+    def batches(self, *, namespace: Optional[str] = None) -> AsyncIterator[Dict[str, Any]]:
+        return self._pages(lambda cursor: calls.batches(namespace or self.namespace, cursor))
 
     def lock(self, key: str, *, ttl: float = 30.0, wait: Optional[float] = None,
              namespace: Optional[str] = None) -> AsyncLock:

@@ -102,7 +102,7 @@ def take(namespace: str, queue: str, limit: int, wait: values.Duration, lease: O
     # A server whose answer does not arrive takes its messages back.
     query = {"namespace": namespace, "queue": queue, "limit": limit, "wait": values.duration(wait), "owner": owner,
              "lease": None if lease is None else values.duration(lease), "kinds": None if kinds is None else ",".join(kinds)}
-    return get("/dequeue", query, lambda answer: [values.message(raw) for raw in answer.json()], wait=seconds(wait))
+    return get("/dequeue", query, lambda answer: [values.message(raw, lease) for raw in answer.json()], wait=seconds(wait))
 
 
 def ack(receipt: str, result: Any) -> Call[None]:
@@ -124,6 +124,14 @@ def extend(receipts: Sequence[str], lease: Optional[values.Duration]) -> Call[Li
     more = {} if lease is None else {"lease": values.duration(lease)}
     return post("/extend", [{"receipt": receipt, **more} for receipt in receipts],
                 lambda answer: [(one["status"], str(one.get("error", ""))) for one in answer.json()], repeatable=True)
+
+
+def checkpoint(message: values.Message, value: Any, lease: Optional[values.Duration]) -> Call[None]:
+    body: Dict[str, Any] = {"receipt": message.receipt, "checkpoint": value}
+    lease = message.lease if lease is None else lease
+    if lease is not None:
+        body["lease"] = values.duration(lease)
+    return post("/extend", body, lambda _: None, repeatable=True)
 
 
 def beat(namespace: str, queue: str, worker: Mapping[str, Any]) -> Call[str]:
@@ -181,6 +189,35 @@ def policy(namespace: str, queue: str, changes: Mapping[str, Any]) -> Call[Dict[
     if not changes:
         return get("/policy", query, as_json)
     return post("/policy", changes, as_json, query=query, repeatable=True)
+
+
+# ---- Batches ----
+
+def create_batch(namespace: str, callback: Optional[Mapping[str, Any]], timeout: Optional[values.Duration],
+                 deadline: Optional[values.Moment]) -> Call[str]:
+    body: Dict[str, Any] = {"namespace": namespace}
+    if callback is not None:
+        made = values.own_item(namespace, callback)
+        del made["namespace"]
+        body["callback"] = {**made, "payload": base64.b64encode(made["payload"]).decode()}
+    if timeout is not None:
+        body["timeout"] = values.duration(timeout)
+    if deadline is not None:
+        body["deadline"] = values.moment(deadline)
+    return post("/batches", body, lambda answer: str(answer.json()["id"]))
+
+
+def close_batch(namespace: str, id: str) -> Call[Dict[str, Any]]:
+    return post("/batches/close", {"namespace": namespace, "id": id}, as_json, repeatable=True)
+
+
+def batch(namespace: str, id: str) -> Call[Dict[str, Any]]:
+    return get("/batch", {"namespace": namespace, "id": id}, as_json)
+
+
+def batches(namespace: str, cursor: Optional[str]) -> Call[Page]:
+    return get("/batches", {"namespace": namespace, "cursor": cursor},
+               lambda answer: (answer.json()["batches"], answer.json().get("cursor")))
 
 
 # ---- Locks and their documents ----

@@ -55,7 +55,7 @@ class Client(ClientBase):
         """Sends a message: bytes as they are, a str as text, everything else as JSON.
 
         Options: key, kind, priority, delay, at, ttl, idempotency_key, correlation_id, attributes, content_type,
-        max_attempts, keep_result, traceparent, tracestate, namespace. The message is on disk when this returns.
+        max_attempts, keep_result, traceparent, tracestate, batch, namespace. The message is on disk when this returns.
         """
         return self.call(self._push([values.item(self.namespace, queue, payload, options)]))[0]
 
@@ -90,6 +90,13 @@ class Client(ClientBase):
         found = self.call(calls.extend([message.receipt for message in messages], lease))
         return mark_lost(messages, found)
 
+    def checkpoint(self, message: values.Message, value: Any, lease: Optional[values.Duration] = None) -> None:
+        """Stores how far the work on a message has come, any JSON but null, and extends its lease.
+
+        The next holder of the message has it as message.checkpoint. Raises LeaseLost if another one may have the message.
+        """
+        self.call(calls.checkpoint(message, value, lease))
+
     def result(self, id: str, *, queue: Optional[str] = None, wait: values.Duration = 0,
                namespace: Optional[str] = None) -> Any:
         """The result of an ack. Raises TimeoutError if the message is not acked within the wait."""
@@ -123,6 +130,27 @@ class Client(ClientBase):
     def policy(self, queue: str, *, namespace: Optional[str] = None, **changes: Any) -> Dict[str, Any]:
         """The settings of a queue, after `changes`."""
         return self.call(calls.policy(namespace or self.namespace, queue, changes))
+
+    # ---- Batches ----
+
+    def create_batch(self, callback: Optional[Mapping[str, Any]] = None, *, timeout: Optional[values.Duration] = None,
+                     deadline: Optional[values.Moment] = None, namespace: Optional[str] = None) -> str:
+        """A group of messages; its id is the option `batch` of its members. callback: a message as of push_items, which begins
+        when all members of the closed batch have ended, or at the deadline.
+        """
+        return self.call(calls.create_batch(namespace or self.namespace, callback, timeout, deadline))
+
+    def close_batch(self, id: str, *, namespace: Optional[str] = None) -> Dict[str, Any]:
+        """No members join any more. Answers the batch."""
+        return self.call(calls.close_batch(namespace or self.namespace, id))
+
+    def batch(self, id: str, *, namespace: Optional[str] = None) -> Dict[str, Any]:
+        """Its status, and how many of its members are done, failed and pending."""
+        return self.call(calls.batch(namespace or self.namespace, id))
+
+    def batches(self, *, namespace: Optional[str] = None) -> Iterator[Dict[str, Any]]:
+        """The batches of a namespace."""
+        return self._pages(lambda cursor: calls.batches(namespace or self.namespace, cursor))
 
     def _pages(self, call: Callable[[Optional[str]], calls.Call[calls.Page]]) -> Iterator[Any]:
         cursor = None

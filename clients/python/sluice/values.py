@@ -49,7 +49,7 @@ def payload(value: Any) -> Dict[str, Any]:
 OPTIONS = {
     "namespace": str, "key": str, "kind": str, "priority": None, "delay": duration, "at": moment, "ttl": duration, "idempotency_key": str,
     "correlation_id": str, "attributes": dict, "content_type": str, "max_attempts": int, "keep_result": duration,
-    "traceparent": str, "tracestate": str,
+    "traceparent": str, "tracestate": str, "batch": str,
 }
 RENAMED = {"at": "deliver_after"}
 
@@ -93,6 +93,8 @@ class Message:
     `id` is a text, because many programs round large numbers. `receipt` settles the message. `lost` becomes True when
     a worker learns that the lease has ended: stop, another worker may have the message. With it, `canceled` becomes
     True if an operator has canceled the message: stop; what the handler returns ends it.
+
+    `checkpoint` is what an earlier holder has stored, or None. `lease` is how long a lease was asked for.
     """
     id: str
     uid: str
@@ -109,6 +111,8 @@ class Message:
     content_type: Optional[str] = None
     correlation_id: Optional[str] = None
     attributes: Any = None
+    checkpoint: Any = None
+    batch: Optional[str] = None
     traceparent: Optional[str] = None
     tracestate: Optional[str] = None
     error: Optional[str] = None
@@ -116,6 +120,7 @@ class Message:
     lease_expires_at: Optional[datetime.datetime] = None
     lost: bool = False
     canceled: bool = False
+    lease: Optional[Duration] = None
     raw: Dict[str, Any] = field(default_factory=dict, repr=False)
 
     def text(self) -> str:
@@ -133,12 +138,13 @@ class Message:
         return self.text() if kind.startswith("text/") else self.payload
 
 
-TAKEN = ("priority", "attempts", "key", "kind", "content_type", "correlation_id", "attributes", "traceparent", "tracestate",
-         "error")
+TAKEN = ("priority", "attempts", "key", "kind", "content_type", "correlation_id", "attributes", "checkpoint", "traceparent",
+         "tracestate", "error")
 
 
-def message(raw: Dict[str, Any]) -> Message:
+def message(raw: Dict[str, Any], lease: Optional[Duration] = None) -> Message:
     return Message(
+        lease=lease, batch=str(raw["batch"]) if "batch" in raw else None,
         id=str(raw["id"]), uid=raw["uid"], namespace=raw["namespace"], queue=raw["queue"],
         payload=base64.b64decode(raw.pop("payload", "")), failures=raw["failure_attempts"],
         receipt=raw.get("receipt", ""), fencing_token=raw.get("fencing_token", 0),

@@ -110,6 +110,41 @@ func batches() {
 	same(100, stats.Total)
 }
 
+func resume() {
+	c := client(sluice.Config{})
+	_, err := c.Push(ctx, "go-resume", "x", sluice.Options{})
+	check(err)
+	m := take(c, "go-resume")
+	same(0, len(m.Checkpoint))
+	check(c.Checkpoint(ctx, m, map[string]int{"row": 1}))
+	check(c.Checkpoint(ctx, m, map[string]int{"row": 2}))
+	check(c.Nack(ctx, m, sluice.Nack{Delay: -1}))
+	m = take(c, "go-resume")
+	same(`{"row":2}`, string(m.Checkpoint))
+	check(c.Ack(ctx, m, nil))
+	is(c.Checkpoint(ctx, m, 3), sluice.ErrNotFound)
+}
+
+func groups() {
+	c := client(sluice.Config{})
+	b, err := c.CreateBatch(ctx, sluice.NewBatch{Callback: &sluice.Item{Queue: "go-over", Payload: "all"}, Timeout: time.Hour})
+	check(err)
+	_, err = c.PushMany(ctx, "go-groups", []any{1, 2}, sluice.Options{Batch: b.ID})
+	check(err)
+	open, err := c.Batch(ctx, b.ID)
+	check(err)
+	same(sluice.Batch{ID: b.ID, Status: "open", Members: 2, Pending: 2}, open)
+	closed, err := c.CloseBatch(ctx, b.ID)
+	check(err)
+	same("closed", closed.Status)
+	check(c.Ack(ctx, take(c, "go-groups"), nil))
+	check(c.Nack(ctx, take(c, "go-groups"), sluice.Nack{Dead: true}))
+	same("all", take(c, "go-over").Text())
+	all, err := c.Batches(ctx)
+	check(err)
+	same([]sluice.Batch{{ID: b.ID, Status: "failed", Members: 2, Done: 1, Failed: 1}}, all)
+}
+
 func settles() {
 	c := client(sluice.Config{})
 	_, err := c.Push(ctx, "go-settles", "x", sluice.Options{})
@@ -241,7 +276,7 @@ func handle(_ context.Context, m *sluice.Message) (any, error) {
 }
 
 func main() {
-	cases := map[string]func(){"messages": messages, "payloads": payloads, "batches": batches, "settles": settles, "locks": locks,
+	cases := map[string]func(){"messages": messages, "payloads": payloads, "batches": batches, "settles": settles, "resume": resume, "groups": groups, "locks": locks,
 		"errors": errorsOfAll, "worker": worker}
 	cases[os.Args[1]]()
 	fmt.Println("passed")
