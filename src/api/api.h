@@ -28,6 +28,7 @@ struct fanouts;
 struct guard;
 struct known;
 struct lines;
+struct live;
 struct nodes_ops;
 struct op;
 struct reload;
@@ -89,6 +90,7 @@ struct api {
 	struct fanouts *fanouts;         /* api/fanout.h */
 	struct known *known;             /* api/queue/known.h */
 	struct workers *workers;         /* api/worker/workers.h */
+	struct live *live;               /* api/live/live.h; NULL: none, by hand */
 	struct subscribers *subscribers; /* api/codeq/subscribers.h */
 	struct {
 		void (*kick)(void *arg); /* server/webhooks.h: there is one to send; NULL: no sender */

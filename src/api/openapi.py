@@ -393,6 +393,10 @@ SCHEMAS = {
     "History": record(["range", "step_ms", "steps"], {
         **PLACE, **PARTIAL, "range": string(enum=RANGES), "step_ms": COUNT, "steps": COUNT, "end": MOMENT,
         **each(array({"oneOf": [{"type": "number", "minimum": 0}, {"type": "null"}]}), HISTORY)}),
+    "LiveLine": record(["at", "queues", "more"], {
+        "at": MOMENT, "more": FLAG, "problems": COUNT,
+        "queues": array({"oneOf": [ref("QueueShown"), whole({**PLACE, "gone": FLAG})]}),
+        "totals": {"type": "object"}}),
     "Knobs": record([], KNOBS),
     "Policy": whole({**PLACE, **KNOBS}),
     "Limits": record(["namespace", "topic", "shares", "values", "on_hold", "broken", "limits", "holds", "breakers"], {
@@ -821,6 +825,12 @@ ROWS = [
          "404": error("The server writes no audit file.")},
         [query("limit", integer(minimum=1, maximum=1000)),
          *[query(name, TEXT, text="Only lines with this value.") for name in ("verb", "namespace", "queue", "who")]])),
+    ("get", "/v1/admin/live", admin(
+        "Live", "Follow the queues: a line of JSON whenever some have changed",
+        {"200": {"description": "Lines that follow each other until the client or the server ends the answer. `more`: too many "
+                                "queues have changed for a line; list them.",
+                 "content": {"application/x-ndjson": {"schema": ref("LiveLine")}}}},
+        [query("namespace", ref("Name"), text="Only queues of this namespace.")])),
     ("get", "/v1/admin/history", admin(
         "History", "Show the recent past of a queue, or of all queues of the server",
         {**ok("History", "The values of each step, oldest first. A queue that has not moved for an hour has no steps."),

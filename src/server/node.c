@@ -2,6 +2,7 @@
 
 #include "api/authorize.h"
 #include "api/dialect.h"
+#include "api/live/live.h"
 #include "duty/scheduler.h"
 #include "api/task/tasker.h"
 #include "base/lines.h"
@@ -132,8 +133,10 @@ more_metrics(void *arg, struct buf *out)
 static int
 open_senders(struct node *n, struct slu_err *err)
 {
-	const int rc = n->hand ? 0 : webhooks_start(n, err);
+	int rc = n->hand ? 0 : webhooks_start(n, err);
 
+	if (!rc && !n->hand)
+		rc = live_start(&n->api, err);
 	return !rc && n->links ? links_number_streams(n, err) : rc;
 }
 
@@ -253,11 +256,13 @@ node_close(struct node *n)
 	if (!n)
 		return;
 	inboxes_stop(n);
+	live_stop(n->api.live);
 	server_close(n->server);
 	inboxes_close(n);
 	projection_stop(n->projection);
 	node_stop_duties(n);
 	webhooks_free(n);
+	live_free(n->api.live);
 	if (n->broker)
 		ownership_leave(n);
 	(void)broker_close(n->broker); /* node_run has closed it, or it never ran */

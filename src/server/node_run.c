@@ -4,6 +4,7 @@
 #include "server/inboxes.h"
 #include "server/node_private.h"
 
+#include "api/live/live.h"
 #include "base/log.h"
 #include "server/ownership.h"
 #include "server/systemd.h"
@@ -331,6 +332,7 @@ node_run(struct node *n)
 	inboxes_stop(n);
 	node_stop_duties(n);
 	webhooks_stop(n);
+	live_stop(n->api.live);
 	drain(n);
 	arm_second_signal();
 	grace = atomic_load(&n->grace);

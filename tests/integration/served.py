@@ -32,6 +32,7 @@ ENGINE = os.environ.get("SLUICE_TEST_ENGINE", "log")
 QUICK, LOG = (ENGINE, ENGINE) if ENGINE == "forwarded" else ("memory", "log")
 # metrics of shards: docs/cluster.md
 OF_SHARDS = ("sluice_messages", "sluice_queue_", "sluice_queues", "sluice_schedule", "sluice_index_memory_bytes")
+LIVE = "/v1/admin/live"  # its answer has no end
 OF_ENTRY = ("--inboxes",)  # options that the owner does not get: it would take the messages itself
 
 
@@ -40,9 +41,9 @@ class Refused(Exception):
 
 
 class Answer:
-    def __init__(self, response):
+    def __init__(self, response, endless=False):
         kind = response.headers["Content-Type"] or ""
-        raw = b"" if "event-stream" in kind else response.read()  # which has no end
+        raw = b"" if "event-stream" in kind or (endless and response.status == 200) else response.read()
         self.status = response.status
         self.headers = response.headers
         self.text = raw.decode(errors="replace")
@@ -184,7 +185,7 @@ class Server:
         try:
             local.connection.request(method, path, body, headers or {})
             response = local.connection.getresponse()
-            answer = Answer(response)
+            answer = Answer(response, path.startswith(LIVE))
             if not response.isclosed():
                 self.close(local)
             return answer

@@ -121,6 +121,7 @@ ROUTES = {
     ("GET", "/v1/admin/queues"): ("view", {}, None),
     ("DELETE", QUEUE_PATH): ("admin", {}, None),
     ("GET", "/v1/admin/queue"): ("view", Q, None),
+    ("GET", "/v1/admin/live"): ("view", {}, None),
     ("GET", "/v1/admin/history"): ("view", Q, None),
     ("GET", "/v1/admin/audit"): ("server", {}, None),
     ("POST", "/v1/admin/queue/pause"): ("admin", {}, Q),

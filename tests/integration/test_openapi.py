@@ -318,6 +318,8 @@ def walk_admin(walk):
     walk.get(400, admin + "queues", limit=0)
     walk.get(404, admin + "audit")
     walk.get(400, admin + "audit", limit=0)
+    walk.get(200, admin + "live")
+    walk.get(400, admin + "live", namespace="a b")
     walk.get(200, admin + "history", range="7d")
     walk.get(400, admin + "history", range="1y")
     walk.get(404, admin + "history", namespace="n", topic="never-made")

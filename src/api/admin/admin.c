@@ -69,6 +69,7 @@ static const struct route routes[] = {
 	{ "POST", "/v1/admin/worker/quiet",   .handler = &admin_worker_quiet, .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "POST", "/v1/admin/worker/resume",  .handler = &admin_worker_resume, .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "POST", "/v1/admin/worker/stop",    .handler = &admin_worker_stop,  .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
+	{ "GET",  "/v1/admin/live",           .handler = &admin_live,         .query = QUERY_READ, .needs = NEEDS_VIEW, .alone = true, .vital = true },
 	{ "GET",  "/v1/admin/history",        .handler = &admin_history,      .query = QUERY_READ, .needs = NEEDS_VIEW, .vital = true },
 };
 /* clang-format on */

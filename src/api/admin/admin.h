@@ -19,6 +19,7 @@
  *      locks     lock keys that are held: list, release by force
  *      workers   consumers that say who they are: list, quiet, resume, stop
  *      history   the recent past of a queue, or of the server
+ *      live      what changes in the queues, line by line
  *      audit_tail  the last lines of the audit file
  *      search    the same over all queues
  *      filter    selects messages
@@ -43,7 +44,7 @@ extern const struct handler admin_messages, admin_dlq, admin_dlq_groups, admin_m
 extern const struct handler admin_backup_begin, admin_backup_read, admin_backup_end;
 extern const struct handler admin_level_get, admin_level_put, admin_config, admin_reload;
 extern const struct handler admin_move;
-extern const struct handler admin_history, admin_audit;
+extern const struct handler admin_history, admin_live, admin_audit;
 extern const struct handler admin_message_run, admin_message_delay, admin_message_priority, admin_message_move, admin_message_edit;
 extern const struct handler admin_workers, admin_worker_quiet, admin_worker_resume, admin_worker_stop;
 extern const struct handler admin_intake, admin_intake_places;

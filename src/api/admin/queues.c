@@ -32,21 +32,6 @@ static const struct param one_params[] = {
 
 /* --- answer ------------------------------------------------------------------- */
 
-static void
-write_queue(struct json_out *w, const struct op_queue *q)
-{
-	flat_view_queue(w, q);
-	if (q->oldest >= 0)
-		json_out_u64(w, "oldest_ready_ms", (uint64_t)(q->oldest / SLU_MS));
-	json_out_object(w, "since_start");
-	json_out_u64(w, "accepted", q->totals.accepted);
-	json_out_u64(w, "delivered", q->totals.delivered);
-	json_out_u64(w, "finished", q->totals.done);
-	json_out_u64(w, "failed", q->totals.failed);
-	json_out_u64(w, "died", q->totals.died);
-	json_out_close(w);
-}
-
 enum {
 	NOT_THERE = 320 /* bytes of the text */
 };
@@ -78,7 +63,7 @@ is_there(struct apicall *a)
 static void
 answer_list(struct apicall *a)
 {
-	flat_reply_queues(a, &((struct state *)a->state)->queuestats, "queues", write_queue);
+	flat_reply_queues(a, &((struct state *)a->state)->queuestats, "queues", flat_view_queue_details);
 }
 
 static void
@@ -90,7 +75,7 @@ answer_one(struct apicall *a)
 	if (!is_there(a))
 		return;
 	apicall_object(a, &w);
-	write_queue(&w, &s->queuestats.sum);
+	flat_view_queue_details(&w, &s->queuestats.sum);
 	queuestats_write_shards(&w, a, &s->queuestats);
 	json_out_object(&w, "policy");
 	flat_policy_encode(&a->op.policy, &w);

@@ -332,6 +332,27 @@ flat_view_queue(struct json_out *w, const struct op_queue *q)
 }
 
 void
+flat_view_since(struct json_out *w, const struct ledger_totals *t)
+{
+	json_out_object(w, "since_start");
+	json_out_u64(w, "accepted", t->accepted);
+	json_out_u64(w, "delivered", t->delivered);
+	json_out_u64(w, "finished", t->done);
+	json_out_u64(w, "failed", t->failed);
+	json_out_u64(w, "died", t->died);
+	json_out_close(w);
+}
+
+void
+flat_view_queue_details(struct json_out *w, const struct op_queue *q)
+{
+	flat_view_queue(w, q);
+	if (q->oldest >= 0)
+		json_out_u64(w, "oldest_ready_ms", (uint64_t)(q->oldest / SLU_MS));
+	flat_view_since(w, &q->totals);
+}
+
+void
 flat_view_cursor(struct json_out *w, uint64_t cursor)
 {
 	char text[24];

@@ -49,6 +49,10 @@ void flat_view_message(struct json_out *w, const struct op_row *row,
 void flat_view_queue(struct json_out *w, const struct op_queue *q);
 void flat_view_counts(struct json_out *w, const struct op_queue *q); /* by state, and total */
 
+/* The same as flat_view_queue with the age of the oldest message, and what happened since the start. */
+void flat_view_queue_details(struct json_out *w, const struct op_queue *q);
+void flat_view_since(struct json_out *w, const struct ledger_totals *t);
+
 /* The cursor of the next page, as text: it may be above 2^53. 0: writes nothing. */
 void flat_view_cursor(struct json_out *w, uint64_t cursor);
 
