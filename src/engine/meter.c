@@ -22,6 +22,9 @@ static const struct metric rows[METER_ROWS] = {
 			    "messages that failed and will be handed out again" },
 	[METER_REDRIVEN] = { "messages_redriven_total", METRIC_COUNTER,
 			     "dead letters that started anew" },
+	[METER_BROKEN] = { "breakers_opened_total", METRIC_COUNTER,
+			   "breakers that opened, also again after a failed try, or by an operator" },
+	[METER_MENDED] = { "breakers_closed_total", METRIC_COUNTER, "breakers that closed" },
 	[METER_LOST_WRITES] = { "lost_writes_total", METRIC_COUNTER,
 				"times a store came back without writes that it had answered" },
 	[METER_SYNC] = { "sync_seconds", METRIC_HISTOGRAM, "syncs of the log to disk" },
@@ -171,4 +174,6 @@ meter_change(const struct meter_lane *s, const struct change *c)
 		metrics_add_own(&s->meter->dead, 0, s->lane * REASONS + c->reason - 1u, 1);
 	if (c->kind == CHANGE_REDRIVE)
 		meter_add(s, METER_REDRIVEN, 1);
+	if (c->kind == CHANGE_BREAKER)
+		meter_add(s, c->until ? METER_BROKEN : METER_MENDED, 1);
 }

@@ -24,6 +24,8 @@ enum meter_row {
 	METER_LEASES_EXPIRED, /* leases that ended without ack or nack */
 	METER_RETRIES,        /* failed deliveries that will be repeated */
 	METER_REDRIVEN,       /* dead letters that became ready again */
+	METER_BROKEN,         /* a breaker opened */
+	METER_MENDED,         /* a breaker closed */
 	METER_SYNC,           /* a sync of the log */
 	METER_LOST_WRITES,    /* a store has lost writes that it had answered */
 	METER_ROWS
@@ -79,7 +81,7 @@ meter_op(const struct meter_lane *s, unsigned verb, slu_time took)
 		metrics_observe_own(&s->meter->ops[s->lane], 0, verb, took);
 }
 
-/* Count a change: retries, dead letters, expired leases, redrives. */
+/* Count a change: retries, dead letters, expired leases, redrives, breakers. */
 void meter_change(const struct meter_lane *s, const struct change *c);
 
 #endif

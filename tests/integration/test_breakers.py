@@ -34,6 +34,21 @@ def test_failures_open_a_breaker_and_an_ack_closes_it(server):
     assert breakers(server) == [] and len(server.dequeue(limit=100)) == 3
 
 
+def test_openings_and_closings_are_counted(server):
+    def counted(what):
+        return server.metric('sluice_breakers_%s_total{shard="0"}' % what) - before.get(what, 0)
+
+    before = {}
+    before = {what: counted(what) for what in ("opened", "closed")}
+    server.policy(breakers="smtp: 1 in 1m, open 1s")
+    server.enqueue({"text": "x"}, {"text": "y"})
+    fail(server, server.dequeue(limit=1)[0])
+    fail(server, server.dequeue(limit=1, wait="60s")[0], "")  # the try
+    assert (counted("opened"), counted("closed")) == (2, 0)
+    server.ack(server.dequeue(limit=1, wait="60s")[0])
+    assert (counted("opened"), counted("closed")) == (2, 1)
+
+
 def test_a_failed_probe_opens_the_breaker_again(server):
     server.policy(breakers="smtp: 1 in 1m, open 1s")
     server.enqueue({"text": "x"}, {"text": "y"})

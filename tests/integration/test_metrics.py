@@ -292,6 +292,7 @@ CHECKS = {
 }
 
 VIEWS = "tests/integration/test_views.py"
+BREAKERS = "tests/integration/test_breakers.py"
 AUDIT = "tests/integration/test_audit.py"
 NODES = "tests/integration/test_nodes.py"
 INBOXES = "tests/integration/test_inboxes.py"
@@ -320,6 +321,8 @@ ELSEWHERE = {
     "sluice_node_id_conflict": ("tests/integration/test_sharding.py",
                                 '1 in (one.metric("sluice_node_id_conflict")'),
     "sluice_shard_map_info": ("tests/integration/test_sharding.py", 'node.map()["hash"]}",version="2"'),
+    "sluice_breakers_opened_total": (BREAKERS, 'counted("opened"), counted("closed")) == (2, 1)'),
+    "sluice_breakers_closed_total": (BREAKERS, 'counted("opened"), counted("closed")) == (2, 1)'),
     "sluice_lost_writes_total": ("tests/integration/test_redis_loss.py", "assert lost(server) == 1"),
     "sluice_cross_shard_partial_total": (VIEWS, '"sluice_cross_shard_partial_total"'),
     "sluice_cross_shard_timeouts_total": (VIEWS, '"sluice_cross_shard_timeouts_total"'),
