@@ -10,9 +10,6 @@
  * Every statement is a transaction. mark checks the holder in inbox_state, and a new holder updates the same row:
  * an inbox that was replaced marks nothing. An inbox that has not been seen for three seconds is replaced. The items of a batch
  * stay as they are until they are removed: to mark a thousand of them is to write one row.
- *
- * A removed row stays in the index until a VACUUM, for as long as any transaction is open. So most looks begin behind the rows
- * that are probably gone (struct window). The row of a transaction that was open for long is found by a look at all rows.
  */
 #include "handover/handover.h"
 #include "handover/postgres_schema.h"
@@ -26,10 +23,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define SEEN (1 * SLU_SEC)  /* between two beats */
-#define POLL (1 * SLU_SEC)  /* between two looks while the inbox sleeps */
-#define DEAF (3 * SLU_SEC)  /* without a notice after so long, the log says that none comes */
-#define ALL  (200 * SLU_MS) /* between two looks at all rows while items come */
+#define SEEN (1 * SLU_SEC) /* between two beats */
+#define POLL (1 * SLU_SEC) /* between two looks while the inbox sleeps */
+#define DEAF (3 * SLU_SEC) /* without a notice after so long, the log says that none comes */
 
 /* The statements that are run often: link_query.often. */
 enum often {
@@ -39,17 +35,6 @@ enum often {
 };
 
 _Static_assert((int)OFTEN_END <= (int)LINK_OFTEN, "LINK_OFTEN");
-
-/* Where a look begins. The ids of rows rise, but transactions commit in any order. */
-struct window {
-	uint64_t from;   /* the next look finds rows behind this id; 0: all */
-	uint64_t before; /* the highest id when the window has moved last */
-	uint64_t seen;   /* the highest id so far */
-	slu_time moved;  /* all rows were looked at then */
-	uint32_t open;   /* rows that the last look has found, and that are not marked */
-	bool full;       /* the last look has found as many rows as it may */
-	bool skips;      /* the last look has left queues out */
-};
 
 struct handover_place {
 	struct links *links;
@@ -66,8 +51,8 @@ struct handover_place {
 		SLEEP_UNKNOWN,
 		SLEEP_NO,
 		SLEEP_YES
-	} asleep; /* push notifies */
-	struct window window;
+	} asleep;  /* push notifies */
+	bool full; /* the last look has found as many rows as it may */
 };
 
 /* ---- Statements ---- */
@@ -186,7 +171,6 @@ begin(struct handover_place *p, char source[static HANDOVER_UUID], struct handov
 	int rc = hold(p, source, err);
 
 	p->asleep = SLEEP_UNKNOWN;
-	p->window = (struct window){ 0 };
 	if (!rc)
 		rc = forget_empty_batches(p, err);
 	if (!rc)
@@ -318,9 +302,10 @@ put_names(struct buf *out, const char *const *names, uint32_t n)
 	return !out->failed;
 }
 
-/* A range of ids makes the planner use the index, also if it knows nothing of the table. */
+/* A range of ids makes the planner use the index, also if it knows nothing of the table. A look behind many rows is planned anew:
+ * the prepared plan may be for a table that was small. */
 static int
-look_behind(struct handover_place *p, uint64_t from, const char *skip, struct handover_items *out, struct slu_err *err)
+look(struct handover_place *p, const char *skip, struct handover_items *out, struct slu_err *err)
 {
 	struct link_query q = {
 		.sql = "SELECT id, namespace, queue, payload, options::text FROM ("
@@ -330,50 +315,20 @@ look_behind(struct handover_place *p, uint64_t from, const char *skip, struct ha
 		       "  AND id NOT IN (SELECT unnest(ids) FROM sluice.inbox_batch)"
 		       "  AND (namespace || '/' || queue) <> ALL ($1::text[]) ORDER BY id LIMIT 1000"
 		       " ) AS next) AS sized WHERE before < 4194304 ORDER BY id",
-		.often = p->window.full ? 0 : OFTEN_LOOK, /* the plan may be for a table that was small */
+		.often = p->full ? 0 : OFTEN_LOOK,
 	};
 	char first[LINK_NUMBER], end[LINK_NUMBER];
 	PGresult *r;
 	int rc;
 
 	link_add(&q, skip);
-	link_add_number(&q, from, first);
+	link_add_number(&q, 0, first);
 	link_add_number(&q, INT64_MAX, end);
 	rc = run(p, &q, &r, err);
 	if (!rc)
 		rc = read_items(r, false, out, err);
 	PQclear(r);
-	return rc;
-}
-
-/* The next looks begin behind what was seen twice ALL ago: a row with a lower id is of a transaction that was open for longer
- * than ALL. */
-static void
-move_window(struct window *w, slu_time now)
-{
-	w->from = w->before;
-	w->before = w->seen;
-	w->moved = now;
-}
-
-static int
-look(struct handover_place *p, const char *skip, bool skips, struct handover_items *out, struct slu_err *err)
-{
-	struct window *const w = &p->window;
-	const slu_time now = clock_mono(&clock_system);
-	const bool due = now - w->moved >= ALL;
-	const bool left = w->open > 0 || w->skips; /* by the last look: rows with low ids may be there */
-	int rc = due || left ? 0 : look_behind(p, w->from, skip, out, err);
-
-	if (due)
-		move_window(w, now);
-	if (!rc && out->n == 0)
-		rc = look_behind(p, 0, skip, out, err);
-	w->skips = skips;
-	w->open = out->n;
-	w->full = out->n == HANDOVER_BATCH;
-	if (out->n > 0 && out->p[out->n - 1].id > w->seen)
-		w->seen = out->p[out->n - 1].id;
+	p->full = out->n == HANDOVER_BATCH;
 	return rc;
 }
 
@@ -386,7 +341,7 @@ find(struct handover_place *p, const char *const *skip, uint32_t n, struct hando
 	if (rc)
 		return rc;
 	buf_init(&names, 1 << 20);
-	rc = put_names(&names, skip, n) ? look(p, buf_str(&names), n > 0, out, err) : slu_fail(err, SLU_ENOMEM, "out of memory");
+	rc = put_names(&names, skip, n) ? look(p, buf_str(&names), out, err) : slu_fail(err, SLU_ENOMEM, "out of memory");
 	buf_release(&names);
 	if (!rc && out->n > 0 && p->asleep != SLEEP_NO)
 		rc = set_asleep(p, false, err);
@@ -442,7 +397,6 @@ mark(struct handover_place *p, const char *shard, struct handover_items *items, 
 		rc = mark_ids(p, shard, buf_str(&ids), &batch, err);
 	for (uint32_t i = 0; i < items->n; i++)
 		items->p[i].batch = batch;
-	p->window.open -= batch ? items->n : 0;
 	buf_release(&ids);
 	return rc;
 }
@@ -477,7 +431,6 @@ release(struct handover_place *p, const struct handover_batch *b, struct slu_err
 	struct link_query q = { .sql = "DELETE FROM sluice.inbox_batch WHERE batch = $1::bigint AND " LINK_ON_DISK };
 	char text[LINK_NUMBER];
 
-	p->window.moved = 0; /* its rows are found at once */
 	link_add_number(&q, b->number, text);
 	return run_only(p, &q, err);
 }

@@ -115,31 +115,28 @@ def test_rows_on_their_way_to_one_shard_are_not_found_for_another(db, server):
     assert db.sql("SELECT count(*) FROM sluice.inbox") == "0" and db.sql("SELECT count(*) FROM sluice.inbox_batch") == "0"
 
 
-def psql(db, text):
+def psql(db, *statements):
     """A session of its own, which runs until it is ended."""
-    return subprocess.Popen([f"{PROGRAMS}/psql", "-h", "127.0.0.1", "-p", str(db.port), "-U", "postgres", "-AtXq", "-c", text],
+    words = [word for statement in statements for word in ("-c", statement)]
+    return subprocess.Popen([f"{PROGRAMS}/psql", "-h", "127.0.0.1", "-p", str(db.port), "-U", "postgres", "-AtXq", *words],
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
 
 
-def test_a_row_of_an_old_transaction_comes_while_others_come(db, server):
-    """Most looks begin behind the ids that are gone; the row of a transaction that was open for long has a lower id."""
-    old = "BEGIN; SELECT sluice.push('test', 'old', 'x'); SELECT pg_advisory_lock(1); COMMIT"
-    others = ("DO $$ BEGIN LOOP PERFORM sluice.push('test', 'mail', 'y'), set_config('synchronous_commit', 'off', true), pg_sleep(0.001);"
-              " COMMIT; END LOOP; END $$")
-    gate = psql(db, "SELECT pg_advisory_lock(1), pg_sleep(3600)")
-    until(lambda: db.sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted") == "1")
+def test_messages_of_a_session_keep_their_order_while_others_come(db, server):
+    """Every other transaction is open for long: rows with higher ids are seen before its row."""
+    stream = psql(db, "DO $$ BEGIN LOOP PERFORM sluice.push('test', 'mail', 'y'), pg_sleep(0.001); COMMIT; END LOOP; END $$")
+    session = []
+    for i in range(0, 8, 2):
+        session += ["BEGIN", f"SELECT sluice.push('test', 'own', '{i}')", "SELECT pg_sleep(0.5)", "COMMIT",
+                    f"SELECT sluice.push('test', 'own', '{i + 1}')"]
     with Inbox(server, url(db)):
-        late, streams = psql(db, old), [psql(db, others) for _ in range(4)]
-        until(lambda: db.sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == "2" and ready(server) >= 2000)
-        db.sql("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted")
-        until(lambda: ready(server, "old") == 1)
-        assert all(stream.poll() is None for stream in streams)
+        assert psql(db, *session).wait(60) == 0
+        until(lambda: ready(server, "own") == 8)
         db.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'DO %'")
-        for process in gate, late, *streams:
-            process.wait(60)
+        stream.wait(60)
         until(lambda: db.sql("SELECT count(*) FROM sluice.inbox") == "0")
+    assert payloads(take_all(server, "own")) == [str(i) for i in range(8)]
     take_all(server)
-    take_all(server, "old")
 
 
 def test_a_batch_without_rows_is_forgotten(db, server):
