@@ -56,8 +56,8 @@
  *  LANE-15   After a batch that the engine could not commit at once, the lane waits until as many ops
  *            have come as it has answered: their makers probably ask again, and more ops share the next
  *            commit. The wait ends when no op has come for a tenth of the time that the batch took, or 1 ms
- *            if that is more; and after half of that time or 20 ms, whichever is less. Ops that
- *            come meanwhile do not wake the thread.
+ *            if that is more; and after half of that time, but at least 0.5 and at most 20 ms. Ops
+ *            that come meanwhile do not wake the thread.
  *            If the engine has a budget of commits (engine_ops.rest), the lane waits for that, too: at
  *            most 1 s.
  *  LANE-16   A lane with a tenure (engine/tenure.h) begins without its engine, and does not reopen it by

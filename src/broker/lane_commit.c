@@ -9,12 +9,13 @@
 #include <inttypes.h>
 
 enum {
-	GATHER = 2, /* LANE-15: at most this part of the last batch's time */
+	GATHER = 2, /* LANE-15: this part of the last batch's time */
 	PAUSE = 10, /* LANE-15: this part of it without an op ends it */
 	DEBT_BYTES = 256,
 	REST_OPS = 256 /* ops that wake a lane that waits for the budget */
 };
 
+#define GATHER_MIN (500 * SLU_US)
 #define GATHER_MAX (20 * SLU_MS)
 #define PAUSE_MIN  SLU_MS
 #define REST_MAX   SLU_SEC
@@ -231,6 +232,8 @@ gather_time(const struct lane *s)
 {
 	const slu_time part = s->took / GATHER;
 
+	if (part < GATHER_MIN)
+		return GATHER_MIN;
 	return part < GATHER_MAX ? part : GATHER_MAX;
 }
 
