@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/bytes.h"
+
 /* The name is libFuzzer's. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,5 +19,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 		if (!(cond))     \
 			abort(); \
 	} while (0)
+
+/* Reads every byte, so that a sanitizer sees a slice that is wrong. */
+static inline void
+fuzz_touch(struct slice s)
+{
+	FUZZ_CHECK(s.n == 0 || s.p);
+	for (size_t i = 0; i < s.n; i++)
+		(void)*(const volatile char *)&s.p[i];
+}
 
 #endif

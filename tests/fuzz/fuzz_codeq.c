@@ -9,15 +9,6 @@
 #include "api/codeq/topic.h"
 
 static void
-touch(struct slice s)
-{
-	static volatile unsigned sum;
-
-	for (size_t i = 0; i < s.n; i++)
-		sum += (unsigned char)s.p[i];
-}
-
-static void
 read_task(struct arena *a, struct slice text)
 {
 	struct codeq_new n;
@@ -27,9 +18,9 @@ read_task(struct arena *a, struct slice text)
 		return;
 	FUZZ_CHECK(n.command.n > 0 && n.command.n <= NAME_LONGEST && n.payload.n > 0 && n.webhook.n <= CODEQ_WEBHOOK);
 	FUZZ_CHECK(n.delay >= 0 && strlen(n.queue) == n.command.n);
-	touch(n.payload);
-	touch(n.webhook);
-	touch(n.idem);
+	fuzz_touch(n.payload);
+	fuzz_touch(n.webhook);
+	fuzz_touch(n.idem);
 }
 
 static void
@@ -41,20 +32,20 @@ read_result(struct arena *a, struct slice text)
 	if (codeq_outcome_parse(&o, a, text, &err))
 		return;
 	FUZZ_CHECK(o.n_artifacts <= CODEQ_ARTIFACTS);
-	touch(o.task);
-	touch(o.result);
-	touch(o.error);
+	fuzz_touch(o.task);
+	fuzz_touch(o.result);
+	fuzz_touch(o.error);
 	for (unsigned i = 0; i < o.n_artifacts; i++) {
-		touch(o.artifacts[i].url);
-		touch(o.artifacts[i].content);
-		touch(o.artifacts[i].type);
+		fuzz_touch(o.artifacts[i].url);
+		fuzz_touch(o.artifacts[i].content);
+		fuzz_touch(o.artifacts[i].type);
 	}
 }
 
 static void
 count_item(void *arg, struct slice item)
 {
-	touch(item);
+	fuzz_touch(item);
 	++*(unsigned *)arg;
 }
 
@@ -113,8 +104,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	default:
 		codeq_extras_read(&a, rest, &x);
-		touch(x.command);
-		touch(x.webhook);
+		fuzz_touch(x.command);
+		fuzz_touch(x.webhook);
 	}
 	arena_release(&a);
 	return 0;

@@ -8,17 +8,6 @@
 #include "api/sqs/message.h"
 #include "auth/sigv4.h"
 
-/* Touches every byte, so that a sanitizer sees a slice that is wrong. */
-static void
-check_text(struct slice s)
-{
-	static volatile unsigned sum;
-
-	FUZZ_CHECK(s.n == 0 || s.p);
-	for (size_t i = 0; i < s.n; i++)
-		sum += (unsigned char)s.p[i];
-}
-
 static void
 check_attributes(struct sqs_attributes *l)
 {
@@ -26,10 +15,10 @@ check_attributes(struct sqs_attributes *l)
 
 	FUZZ_CHECK(l->n <= SQS_ATTRIBUTES_MAX + 1);
 	for (uint32_t i = 0; i < l->n; i++) {
-		check_text(l->items[i].name);
-		check_text(l->items[i].type);
-		check_text(l->items[i].text);
-		check_text(l->items[i].bytes);
+		fuzz_touch(l->items[i].name);
+		fuzz_touch(l->items[i].type);
+		fuzz_touch(l->items[i].text);
+		fuzz_touch(l->items[i].bytes);
 	}
 	if (l->n > 0)
 		FUZZ_CHECK(strlen(sqs_md5_attributes(l->items, l->n, sum)) == 32);
@@ -40,8 +29,8 @@ check_pairs(const struct sqs_pairs *l)
 {
 	FUZZ_CHECK(l->n <= SQS_PAIRS_MAX);
 	for (uint32_t i = 0; i < l->n; i++) {
-		check_text(l->items[i].name);
-		check_text(l->items[i].value);
+		fuzz_touch(l->items[i].name);
+		fuzz_touch(l->items[i].value);
 	}
 }
 
@@ -50,7 +39,7 @@ check_names(const struct sqs_names *l)
 {
 	FUZZ_CHECK(l->n <= SQS_NAMES_MAX);
 	for (uint32_t i = 0; i < l->n; i++)
-		check_text(l->items[i]);
+		fuzz_touch(l->items[i]);
 }
 
 static void
@@ -60,14 +49,14 @@ check_request(struct sqs_request *q)
 	for (uint32_t i = 0; i < q->n_entries || i == 0; i++) {
 		struct sqs_entry *const e = &q->entries[i];
 
-		check_text(e->id);
-		check_text(e->body);
-		check_text(e->receipt);
+		fuzz_touch(e->id);
+		fuzz_touch(e->body);
+		fuzz_touch(e->receipt);
 		check_attributes(&e->attributes);
 		check_attributes(&e->system);
 		FUZZ_CHECK(e->delay == SQS_NOT_GIVEN || (e->delay >= INT32_MIN && e->delay <= INT32_MAX));
 	}
-	check_text(q->queue_url);
+	fuzz_touch(q->queue_url);
 	check_pairs(&q->attributes);
 	check_pairs(&q->tags);
 	check_names(&q->names);

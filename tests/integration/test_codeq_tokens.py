@@ -62,7 +62,7 @@ ACTIONS = {
 ROLES = {
     "none": (None, set()),
     "producer": ({}, {"producer", "any"}),
-    "worker without scopes": ({"eventTypes": ["*"]}, {"any"}),
+    "worker-without-scopes": ({"eventTypes": ["*"]}, {"any"}),
     **{f"worker with {s}": ({"eventTypes": ["*"], "scope": s}, {s, "any"}) for s in SCOPES.split()},
     "admin by scope": ({"scope": "codeq:admin"}, {"producer", "admin", "any"}),
     "admin by role": ({"role": "ADMIN"}, {"producer", "admin", "any"}),

@@ -92,6 +92,18 @@ def test_what_was_granted_and_not_received_goes_back(server):
             other.good("/ack", settled(f"gone-{how}", message))
 
 
+def test_what_was_granted_to_a_client_that_goes_at_once_goes_back(server):
+    """X-17: the claim and the end of the connection reach the server together."""
+    with Frames(server) as other:
+        for _ in range(30):
+            other.good("/enqueue", queue("at-once", text="x"))
+            with Frames(server) as frames:
+                frames.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                frames.ask("/dequeue", queue("at-once", lease="1h"))
+            message, = other.good("/dequeue", queue("at-once", wait="20s"))
+            other.good("/ack", settled("at-once", message))
+
+
 def test_a_slow_reader_holds_up_itself_alone(server):
     """Bounded: its frames are not read while its answers wait."""
     body = json.dumps([queue("large", text="x" * 100_000)]).encode()
