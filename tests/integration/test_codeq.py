@@ -141,11 +141,11 @@ def test_a_claim_that_waits_for_any_of_several_commands(codeq):
     """X-07: one wait, one grant, which ends the wait; what came at the same time stays where it was."""
     names = [command() for _ in range(3)]
     got = []
-    alone = threading.Thread(target=lambda: got.append(codeq.claim(*names, waitSeconds=300)))
+    alone = threading.Thread(target=lambda: got.append(codeq.claim(*names, waitSeconds=30)))
     alone.start()
     until(lambda: waiting(codeq.server) == 3)
     codeq.create(command=names[1], payload="alone")
-    alone.join(30)
+    alone.join(15)  # the wait itself would be 30 s
     codeq.complete(got.pop())
     worker = threading.Thread(target=lambda: got.append(codeq.claim(*names, waitSeconds=30)))
     worker.start()

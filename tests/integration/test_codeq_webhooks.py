@@ -122,7 +122,7 @@ def test_a_webhook_outlives_a_kill(tmp_path):
 
 def test_redirects_are_not_followed(server):
     target, codeq = Receiver(), Codeq(server)
-    receiver = Receiver(302, location=target.url())
+    receiver = Receiver(307, location=target.url())
     codeq.create(command="moved", webhook=receiver.url())
     codeq.complete(codeq.claim("moved"))
     until(lambda: len(receiver.got) == 2)  # the redirect is a failure, and repeated
