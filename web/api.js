@@ -1,5 +1,6 @@
 // api.js - calls of the server, who the caller is, and whether the server answers.
 import { parsePlain } from './json.js';
+import { epoch, patched } from './live.js';
 
 // The server is one level above the console, whatever prefix a proxy adds.
 export const root = new URL('../', location.href.split(/[?#]/)[0]);
@@ -56,6 +57,7 @@ function fieldsOf(method) {
 export async function call(method, path, { params, body, signal } = {}) {
   const headers = fieldsOf(method);
   let answer, text;
+  if (method !== 'GET') listed.epoch = 0; // the page shows what it did at once
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   try {
     answer = await fetch(urlOf(path, params), {
@@ -142,8 +144,18 @@ export async function begin() {
 
 export const PAGE = 1000;
 
-// The first queues, up to `most`; more: there are others.
+let listed = { most: 0, epoch: 0 }; // the last list
+
+// The first queues, up to `most`; more: there are others. While live updates come, the list is asked for once.
 export async function queues(signal, most = PAGE) {
+  if (epoch() && listed.epoch === epoch() && listed.most === most) return { ...listed, rows: patched(listed.rows, listed.more, listed.at) };
+  const now = epoch(), at = Date.now();
+  const found = await listQueues(signal, most);
+  listed = { ...found, most, at, epoch: found.partial ? 0 : now };
+  return found;
+}
+
+async function listQueues(signal, most) {
   const rows = [];
   let partial = null, more = false;
   for (const namespace of namespaces()) {

@@ -1,12 +1,14 @@
 // main.js - the shell: rail, top bar, router, and the loop that keeps the page fresh.
 //
 //      hash changes ──> load(route) ──> view(data) ──> morph into <main>
-//      every 2 s, in the visible tab, while live ──┘
+//      something changed (live.js), ─┘
+//      or 2 s later without live updates, in the visible tab
 //
 // A page is a module with load(route, signal), view(data, route) and title. The URL holds all its state.
 import { h, morph } from './dom.js';
 import { begin, has, may, maySomewhere, onChange, role, session, Offline, ApiError } from './api.js';
 import { duration } from './format.js';
+import * as live from './live.js';
 import { selected } from './table.js';
 import { app, href, icon, messageOf } from './ui.js';
 import * as keyboard from './keyboard.js';
@@ -50,8 +52,11 @@ const PAGES = {
   settings: { page: settings, label: 'Settings', shown: () => may('admin') },
 };
 const POLL_MS = 2000;
+const IDLE_MS = 10000; // nothing changed: ages grow, and a step of the history has ended
+// What these pages show changes with the counts of queues; the others are asked for.
+const FOLLOW = ['overview', 'queues', 'queue', 'messages', 'dead'];
 
-const ui = { live: true, theme: sessionStorage.getItem('theme') || 'system', error: null, data: null, dataAt: 0, key: null };
+const ui = { live: true, theme: sessionStorage.getItem('theme') || 'system', error: null, data: null, dataAt: 0, loadedAt: 0, news: false, key: null };
 
 // --- route --------------------------------------------------------------------------------------
 
@@ -84,7 +89,7 @@ function search(event) {
 function freshness() {
   if (!ui.dataAt) return 'loading';
   const old = Date.now() - ui.dataAt;
-  return ui.live && old < 3 * POLL_MS ? 'live' : `${duration(old)} old`;
+  return ui.live && (old < 3 * POLL_MS || (live.isUp() && !ui.news)) ? 'live' : `${duration(old)} old`;
 }
 
 const THEMES = { system: 'light', light: 'dark', dark: 'system' };
@@ -156,11 +161,12 @@ async function refresh() {
   running?.abort();
   const own = running = new AbortController();
   const now = route(), hash = location.hash, began = performance.now();
+  ui.news = false;
   try {
     if (!session.paths || (session.offlineSince && !session.me)) await begin();
     const data = await now.page.load(now, own.signal);
     if (own.signal.aborted) return;
-    Object.assign(ui, { data, dataAt: Date.now(), error: null, key: hash });
+    Object.assign(ui, { data, dataAt: Date.now(), loadedAt: Date.now(), error: null, key: hash });
   } catch (error) {
     if (error.name === 'AbortError' || own.signal.aborted) return;
     if (error instanceof ApiError && error.status === 401) ui.data = null;
@@ -172,9 +178,19 @@ async function refresh() {
   timer = setTimeout(tick, wait);
 }
 
+// A line of live updates has come; line null: nothing has changed.
+function heard(line) {
+  if (line && live.concerns(line, route())) ui.news = true;
+  else if (!ui.news && FOLLOW.includes(route().path[0])) ui.dataAt = Date.now();
+}
+
+const isIdle = () => live.isUp() && !ui.news && !ui.error && FOLLOW.includes(route().path[0]) && Date.now() - ui.loadedAt < IDLE_MS;
+
 function tick() {
-  if (session.offlineSince || (ui.live && document.visibilityState === 'visible' && session.me && !document.querySelector('dialog'))) refresh();
-  else { timer = setTimeout(tick, POLL_MS); }
+  const on = ui.live && document.visibilityState === 'visible' && session.me;
+  live.keep(on, heard);
+  if (session.offlineSince || (on && !document.querySelector('dialog') && !isIdle())) refresh();
+  else { timer = setTimeout(tick, live.isUp() ? POLL_MS / 4 : POLL_MS); }
 }
 
 let page = null;
@@ -190,7 +206,7 @@ function arrive() {
 Object.assign(app, { refresh, redraw: draw, go: (hash) => { if (location.hash === hash) refresh(); else location.hash = hash; } });
 onChange(() => { draw(); if (session.me && ui.data === null) refresh(); });
 addEventListener('hashchange', arrive);
-document.addEventListener('visibilitychange', () => { if (document.visibilityState === 'visible' && ui.live && session.me) refresh(); });
+document.addEventListener('visibilitychange', () => { live.keep(ui.live, heard); if (document.visibilityState === 'visible' && ui.live && session.me) refresh(); });
 setInterval(() => { const age = document.getElementById('age'); if (age) age.textContent = freshness(); }, 1000);
 keyboard.install({ live: toggleLive, theme: nextTheme, pages: () => Object.entries(PAGES).filter(([, p]) => p.label && p.shown()).map(([id, p]) => [p.label, `#/${id}`]) });
 document.documentElement.dataset.theme = ui.theme;

@@ -453,6 +453,27 @@ def test_an_empty_server_teaches_and_shows_the_first_message_by_itself(chromium,
         server.enqueue({"text": "x"})
         chromium.see("test/mail")
 
+def test_live_updates_come_line_by_line_and_the_list_is_not_asked_for_again(chromium, tmp_path):
+    with Server(tmp_path / "live", engine="memory") as server:
+        server.enqueue({"text": "x"})
+        chromium.visit(base_of(server), "#/queues")
+        chromium.ready()
+        chromium.see("test/mail")
+        chromium.until("return import(new URL('live.js', location.href)).then((live) => live.isUp())")
+        chromium.until("const row = [...document.querySelectorAll('tbody tr')].find((r) => r.innerText.includes('test/mail'));"
+                       " if (!window.__asked) { window.__asked = []; const f = fetch; window.fetch = (u, o) => { window.__asked.push(String(u)); return f(u, o); }; }"
+                       " return Boolean(row)")
+        # The list that was asked for before the first line may be asked for once more.
+        server.enqueue({"text": "x"}, topic="first")
+        chromium.see("test/first")
+        before = chromium.run("return window.__asked.length")
+        server.enqueue({"text": "x"}, topic="second")
+        chromium.see("test/second")
+        assert server.call("DELETE", "/v1/admin/queues/test/second?force=true").status == 200
+        chromium.until("return !document.body.innerText.includes('test/second')")
+        asked = chromium.run("return window.__asked.slice(arguments[0])", before)
+        assert not any("/v1/admin/queues" in url for url in asked), asked
+
 def test_a_server_that_goes_away_and_comes_back(chromium, tmp_path):
     server = Server(tmp_path / "gone", engine="log")
     with server:
