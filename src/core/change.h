@@ -27,6 +27,7 @@
  *   REPLACE     id prio due where         a waiting message has another record. Without a key it also gets another
  *                                         priority and due time
  *   PRIORITY    id prio                   another priority
+ *   DUE         id due                    another due time of a message that waits
  *   PURGE       queue number remember     removes all messages but leased and dead ones
  *   POLICY      queue policy
  *   COUNTER     number                    raises the counter to at least this
@@ -104,6 +105,7 @@ enum change_kind {
 	CHANGE_PRIORITY,
 	CHANGE_BREAKER,
 	CHANGE_CANCEL,
+	CHANGE_DUE,
 	CHANGE_KINDS
 };
 

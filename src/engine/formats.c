@@ -102,6 +102,7 @@ static const struct {
 	{ 3, LOGENGINE_RESTORE_ATTEMPTS, OP_MOVE, has_attempts },
 	{ 3, LOGENGINE_CANCEL, OP_DELETE, has_cancel },
 	{ 3, NO_RECORD, OP_EXTEND, has_checkpoint },
+	{ 3, LOGENGINE_DUE, OP_ADJUST, NULL },
 	{ 3, NO_RECORD, OP_ENQUEUE, has_new_field },
 	{ 3, NO_RECORD, OP_CLAIM, has_kinds },
 	{ 3, NO_RECORD, OP_POLICY_SET, has_new_setting },

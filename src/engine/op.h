@@ -93,8 +93,11 @@ struct op_item {
 			     * LEDGER_BY_POLICY */
 	bool defer;         /* nack: no failure, the message is only postponed */
 	bool dead;          /* nack: to the dead letters */
-	bool has_prio;      /* nack: the message gets the priority `prio` */
+	bool has_prio;      /* nack, adjust: the message gets the priority `prio`. adjust without: it is due at the moment `time` */
 	int32_t prio;
+	bool guarded; /* adjust: only if the message still has the priority was_prio, and is due at was_due */
+	int32_t was_prio;
+	slu_time was_due;
 	bool nack;           /* finish: a nack; otherwise an ack */
 	bool remove;         /* finish: deletes the message, which must not be leased; schedule: nothing takes its place */
 	uint64_t number;     /* schedule: of the message; 0: it must not exist */
@@ -108,7 +111,7 @@ struct op_item {
 
 	/* Answer. */
 	int rc;         /* of this item */
-	slu_time until; /* extend: the end of the lease; nack: when the message is due, or died */
+	slu_time until; /* extend: the end of the lease; nack, adjust: when the message is due, or died */
 	bool died;      /* nack: the message is a dead letter now */
 	bool runs;      /* delete with cancel: the message is canceled, and leased until `until` */
 };

@@ -60,6 +60,7 @@ const struct op_verb_row op_verbs[OP_VERBS] = {
 	[OP_KEYS]         = { "keys", OP_OF_LOCK, OP_WAIT_NONE, OP_FOLLOW_KEYS, LOCK_LOOK },
 	[OP_ATTACHMENTS]  = { "attachments", OP_OF_LOCK, OP_WAIT_NONE, OP_FOLLOW_LOCK, LOCK_LOOK },
 
+	[OP_ADJUST] = { "adjust", OP_OF_QUEUE, OP_WAIT_NONE, OP_FOLLOW_ITEMS, OP_CHANGES | OP_AUDITED | OP_SHIFTS_HEAD },
 	[OP_TREND] = { "trend", OP_OF_TREND, OP_WAIT_NONE, OP_FOLLOW_NOT, OP_AT_CURSOR },
 };
 /* clang-format on */

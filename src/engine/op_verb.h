@@ -75,7 +75,8 @@ enum op_verb {
 	OP_KEYS,         /* committed states of a namespace, page by page */
 	OP_ATTACHMENTS,  /* the attachments of a key */
 
-	OP_TREND, /* steps: the recent past of a queue, or of the shard that the cursor names (core/queue/trend.h) */
+	OP_ADJUST, /* items: messages that wait get another priority or due time, and stay what they are */
+	OP_TREND,  /* steps: the recent past of a queue, or of the shard that the cursor names (core/queue/trend.h) */
 	OP_VERBS
 };
 

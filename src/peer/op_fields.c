@@ -45,6 +45,7 @@ const uint8_t op_wire[OP_VERBS] = {
 	[OP_LIMITS] = 56,
 	[OP_HOLD] = 57,
 	[OP_TREND] = 60,
+	[OP_ADJUST] = 61,
 };
 
 #define V(verb) (1ull << OP_##verb)
@@ -53,7 +54,7 @@ const uint8_t op_wire[OP_VERBS] = {
 #define NO         0
 #define ENQUEUES   (V(ENQUEUE) | V(INTAKE) | V(FINISH) | V(SCHEDULE))
 #define PUTS       (ENQUEUES | V(STATE_PUT))
-#define ITEMS      (V(ACK) | V(NACK) | V(FINISH) | V(SCHEDULE) | V(EXTEND) | V(REDRIVE) | V(DELETE) | V(QUARANTINE))
+#define ITEMS      (V(ACK) | V(NACK) | V(FINISH) | V(SCHEDULE) | V(EXTEND) | V(REDRIVE) | V(DELETE) | V(QUARANTINE) | V(ADJUST))
 #define ROWS       (V(CLAIM) | V(GET) | V(PEEK) | V(LIST) | V(WHY))
 #define QUEUE_ROWS (V(STATS) | V(QUEUES) | V(WHY))
 #define KEY_ROWS   (V(KEYS) | V(ATTACHMENTS))
@@ -138,14 +139,17 @@ static const struct op_field item_fields[] = {
 	{ "nack",      50, FIELD_BOOL,  AT(nack), 0, V(FINISH), NO, NULL },
 	{ "scope",     52, FIELD_U8,    AT(scope), GATE_KINDS, V(NACK) | V(FINISH), NO, NULL },
 	{ "hold",      53, FIELD_TIME,  AT(hold), 0, V(NACK) | V(FINISH), NO, NULL },
-	{ "has_prio",  54, FIELD_BOOL,  AT(has_prio), 0, V(NACK) | V(FINISH), NO, NULL },
-	{ "priority",  55, FIELD_I32,   AT(prio), 0, V(NACK) | V(FINISH), NO, NULL },
+	{ "has_prio",  54, FIELD_BOOL,  AT(has_prio), 0, V(NACK) | V(FINISH) | V(ADJUST), NO, NULL },
+	{ "priority",  55, FIELD_I32,   AT(prio), 0, V(NACK) | V(FINISH) | V(ADJUST), NO, NULL },
 	{ "reason",    56, FIELD_SLICE, AT(reason), BREAKER_NAME - 1, V(NACK) | V(FINISH), NO, NULL },
 	{ "remove",    60, FIELD_BOOL,  AT(remove), 0, V(FINISH) | V(SCHEDULE), NO, NULL },
 	{ "number",    61, FIELD_U64,   AT(number), 0, V(SCHEDULE), NO, NULL },
 	{ "delayed",   62, FIELD_BOOL,  AT(delayed), 0, V(REDRIVE), NO, NULL },
 	{ "cancel",    63, FIELD_BOOL,  AT(cancel), 0, V(DELETE), NO, NULL },
 	{ "runs",      64, FIELD_BOOL,  AT(runs), 0, NO, V(DELETE), NULL },
+	{ "guarded",   65, FIELD_BOOL,  AT(guarded), 0, V(ADJUST), NO, NULL },
+	{ "was_prio",  66, FIELD_I32,   AT(was_prio), 0, V(ADJUST), NO, NULL },
+	{ "was_due",   67, FIELD_TIME,  AT(was_due), 0, V(ADJUST), NO, NULL },
 };
 #undef AT
 

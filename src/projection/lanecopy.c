@@ -73,6 +73,7 @@ static const struct meaning {
 	[CHANGE_QUARANTINE] = { true, CHANGES_CHANGED },
 	[CHANGE_REPLACE] = { true, CHANGES_CHANGED },
 	[CHANGE_PRIORITY] = { true, CHANGES_CHANGED },
+	[CHANGE_DUE] = { true, CHANGES_CHANGED },
 	[CHANGE_DONE] = { true, CHANGES_ENDED },
 	[CHANGE_DROP] = { true, CHANGES_ENDED },
 	[CHANGE_UNTAKE] = { true, CHANGES_CHANGED },

@@ -38,11 +38,11 @@ def test_a_delay_is_set_and_undone_by_its_version(server):
     id = send(server)
     before = show(server, id)
     done = act(server, "delay", id, delay="1h")
-    assert show(server, id) is None and server.dequeue() == []
-    assert show(server, done["id"])["status"] == "delayed"
-    back = act(server, "delay", done["id"], version=done["version"], until=done["before"]["deliver_after"])
-    assert show(server, back["id"])["deliver_after"] == before["deliver_after"]
-    assert [m["id"] for m in server.dequeue()] == [back["id"]]
+    assert done["id"] == id and server.dequeue() == []
+    assert show(server, id)["status"] == "delayed" and show(server, id)["version"] == done["version"] != before["version"]
+    back = act(server, "delay", id, version=done["version"], until=done["before"]["deliver_after"])
+    assert done["before"]["deliver_after"] == before["deliver_after"] and back["version"] == show(server, id)["version"]
+    assert [m["id"] for m in server.dequeue()] == [id]
 
 
 def test_an_undo_is_refused_if_something_changed_since(server):
@@ -54,6 +54,14 @@ def test_an_undo_is_refused_if_something_changed_since(server):
     assert show(server, done["id"])["priority"] == 1
 
 
+def test_an_undo_is_refused_if_somebody_else_has_changed_the_priority(server):
+    id = send(server)
+    done = act(server, "priority", id, priority=1)
+    act(server, "priority", id, priority=3)
+    assert "has changed" in act(server, "priority", id, 409, version=done["version"], priority=5)["message"]
+    assert show(server, id)["priority"] == 3
+
+
 def test_a_priority_is_changed_and_the_rest_stays(server):
     first = send(server)
     id = send(server, share="gold", correlation_id="c", attributes={"a": 1}, ttl="1h", max_attempts=3, content_type="text/x")
@@ -63,7 +71,43 @@ def test_a_priority_is_changed_and_the_rest_stays(server):
     after = show(server, done["id"])
     for name in ("share", "correlation_id", "attributes", "max_attempts", "content_type", "payload", "expires_at", "deliver_after"):
         assert after[name] == before[name], name
-    assert [m["id"] for m in server.dequeue(limit=2)] == [done["id"], first]
+    assert done["id"] == id and [m["id"] for m in server.dequeue(limit=2)] == [id, first]
+
+
+def test_a_message_of_a_key_keeps_its_place_in_it(server):
+    first, second, third = (send(server, key="k") for _ in range(3))
+    other = send(server, priority=3)
+    assert act(server, "priority", third, priority=0)["id"] == third
+    assert act(server, "priority", first, priority=4)["id"] == first
+    got = []
+    for _ in range(4):
+        got.append(server.take())
+        server.ack(got[-1])
+    assert [m["id"] for m in got] == [other, first, second, third]
+    assert [m["priority"] for m in got] == [3, 4, 5, 0]
+
+
+def test_a_delayed_message_of_a_key_joins_it_when_it_is_due(server):
+    late, next = send(server, key="k", delay="1h"), send(server, key="k")
+    assert act(server, "delay", late, delay=0)["id"] == late
+    assert show(server, late)["status"] == "held"
+    for id in (next, late):
+        message = server.take()
+        assert message["id"] == id
+        server.ack(message)
+
+
+def test_what_was_changed_is_there_after_a_restart(tmp_path):
+    with Server(tmp_path / "data", engine="log") as server:
+        ids = [send(server) for _ in range(4)]
+        act(server, "priority", ids[3], priority=1)
+        act(server, "delay", ids[0], delay="1h")
+        act(server, "delay", ids[1], delay="1h")
+        act(server, "delay", ids[1], delay=0)
+        shown = [show(server, id) for id in ids]
+        server.restart("kill")
+        assert [show(server, id) for id in ids] == shown
+        assert [m["id"] for m in server.dequeue(limit=4)] == [ids[3], ids[2], ids[1]]
 
 
 def test_a_message_is_moved_to_another_queue_and_back(server):
@@ -93,7 +137,7 @@ def test_a_dead_letter_is_edited_and_requeued(server):
 
 
 @pytest.mark.parametrize("verb, more", [
-    ("delay", {"delay": "1m"}), ("priority", {"priority": 1}), ("move", {"to": "other"}), ("edit", {"text": "y"})])
+    ("delay", {"delay": "1m"}), ("move", {"to": "other"}), ("edit", {"text": "y"})])
 def test_what_would_break_the_order_of_a_key_is_refused_by_name(server, verb, more):
     first, second = send(server, key="customer-7"), send(server, key="customer-7")
     for id in (first, second):
@@ -103,20 +147,27 @@ def test_what_would_break_the_order_of_a_key_is_refused_by_name(server, verb, mo
 
 
 def test_a_message_whose_result_is_waited_for_is_refused(server):
-    assert "keep_result" in act(server, "priority", send(server, keep_result=60), 409, priority=1)["message"]
+    id = send(server, keep_result=60)
+    assert "keep_result" in act(server, "edit", id, 409, text="y")["message"]
+    assert act(server, "priority", id, priority=1)["id"] == act(server, "delay", id, delay="1h")["id"] == id
 
 
 def test_what_would_lose_its_unique_key_is_refused(server):
     first = send(server, unique={"key": "u", "until": "done"})
-    for verb, more in (("priority", {"priority": 1}), ("delay", {"delay": "1h"}), ("edit", {"text": "new"}), ("move", {"to": "other"})):
+    for verb, more in (("priority", {"priority": 1}), ("delay", {"delay": "1h"})):
+        assert act(server, verb, first, **more)["id"] == first
+    for verb, more in (("edit", {"text": "new"}), ("move", {"to": "other"})):
         assert "is unique, and would lose its key" in act(server, verb, first, 409, **more)["message"]
     assert send(server, unique={"key": "u", "until": "done"}) == first
 
 
-def test_a_member_of_a_batch_is_refused(server):
+def test_a_member_of_a_batch_stays_one_or_is_refused(server):
     batch = server.post("/batches", {"namespace": server.namespace, "callback": {"queue": "over", "text": "all"}}).body["id"]
     member = send(server, batch=batch)
-    assert "is a member of a batch" in act(server, "priority", member, 409, priority=1)["message"]
+    assert "is a member of a batch" in act(server, "edit", member, 409, text="y")["message"]
+    assert act(server, "priority", member, priority=1)["id"] == member
+    shown = server.get("/batches", namespace=server.namespace).body["batches"][0]
+    assert (shown["members"], shown["failed"]) == (1, 0), shown
 
 
 def test_a_leased_message_is_refused(server):
@@ -147,7 +198,7 @@ def test_an_action_is_in_the_audit(tmp_path):
         def lines():
             return [json.loads(text) for text in (tmp_path / "audit").read_text().splitlines()]
 
-        until(lambda: any(line["verb"] == "finish" and str(id) in line["ids"] for line in lines()))
+        until(lambda: any(line["verb"] == "adjust" and str(id) in line["ids"] for line in lines()))
 
 
 # --- attempts -------------------------------------------------------------------------------------

@@ -5,12 +5,14 @@
  *      {"id":...,"uid":"...","version":"23.0","before":{"queue":"orders","priority":5,"deliver_after":"..."}}
  *
  *      OP_GET ──> the record ──> OP_REDRIVE                 run: the message stays the same
+ *                           ├──> OP_ADJUST                  priority and delay of one that waits: so does this one
  *                           └──> OP_FINISH, remove and put  the others: another message takes its place, in one step
  *
- *  ACT-1  The version is the number of the message and of its deliveries. With `version` a call is refused if the message has
- *         another one: the inverse of an action undoes nothing that somebody else has done since.
- *  ACT-2  What would change the order of a key is refused: any action on a message with a key that has been due, unless
- *         the message is dead.
+ *  ACT-1  The version is the number of the message and of its deliveries, and a hash of its priority and due time. With
+ *         `version` a call is refused if the message has another one: the inverse of an action undoes nothing that somebody
+ *         else has done since.
+ *  ACT-2  What would change the order of a key is refused: any action but a priority on a message with a key that has been
+ *         due, unless the message is dead.
  *  ACT-3  A message that another one would take the place of is refused if its result can be waited for by its id, if it is
  *         unique until it is delivered or done, or if it is a member of a batch.
  */
@@ -21,7 +23,9 @@
 #include "api/limits.h"
 #include "api/rows.h"
 #include "form/values.h"
+#include "base/hash.h"
 #include "base/json/json_out.h"
+#include "base/time.h"
 #include "engine/payload.h"
 
 #include <inttypes.h>
@@ -37,7 +41,7 @@ enum act {
 };
 
 enum {
-	VERSION_TEXT = 32
+	VERSION_TEXT = 48
 };
 
 struct state {
@@ -62,8 +66,10 @@ struct state {
 	struct op_item item;
 	struct op_put put;
 	uint64_t new_id;
-	uint64_t number; /* of the message afterwards; 0: not known */
+	uint64_t number; /* of the message afterwards, as the next three; 0: not known */
 	unsigned attempts;
+	int32_t prio_now;
+	slu_time due_now;
 };
 
 #define FIELD(text, how, member, ...) JSON_ROW(text, json_read_##how, struct state, member, __VA_ARGS__)
@@ -131,9 +137,11 @@ decode(struct apicall *a, struct state *s, struct slu_err *err)
 /* --- the answer --------------------------------------------------------------- */
 
 static const char *
-version_text(uint64_t number, unsigned attempts, char out[static VERSION_TEXT])
+version_text(uint64_t number, unsigned attempts, int32_t prio, slu_time due, char out[static VERSION_TEXT])
 {
-	(void)snprintf(out, VERSION_TEXT, "%" PRIu64 ".%u", number, attempts); /* fits */
+	const uint32_t hash = fnv1a32_more(fnv1a32(&prio, sizeof prio), &due, sizeof due);
+
+	(void)snprintf(out, VERSION_TEXT, "%" PRIu64 ".%u.%08" PRIx32, number, attempts, hash); /* fits */
 	return out;
 }
 
@@ -142,7 +150,7 @@ admin_write_version(struct json_out *w, const struct op_row *row)
 {
 	char text[VERSION_TEXT];
 
-	json_out_str(w, "version", slice_of(version_text(row->number, row->attempts, text)));
+	json_out_str(w, "version", slice_of(version_text(row->number, row->attempts, row->prio, row->due, text)));
 }
 
 static void
@@ -155,7 +163,7 @@ answer(struct apicall *a)
 	apicall_object(a, &w);
 	flat_view_id(&w, s->new_id);
 	if (s->number)
-		json_out_str(&w, "version", slice_of(version_text(s->number, s->attempts, text)));
+		json_out_str(&w, "version", slice_of(version_text(s->number, s->attempts, s->prio_now, s->due_now, text)));
 	json_out_object(&w, "before");
 	json_out_str(&w, "queue", s->queue);
 	json_out_i64(&w, "priority", s->m.prio);
@@ -197,7 +205,59 @@ finished(struct apicall *a)
 	}
 	s->new_id = s->put.m.id;
 	s->number = s->put.pending ? 0 : s->put.m.number;
+	s->prio_now = s->put.m.prio;
+	s->due_now = s->put.m.due;
 	answer(a);
+}
+
+static void
+adjusted(struct apicall *a)
+{
+	struct state *const s = a->state;
+	const int rc = a->op.rc ? a->op.rc : s->item.rc;
+	char text[160];
+
+	if (rc == SLU_ECONFLICT) { /* between the look and the op */
+		(void)snprintf(text, sizeof text, "message %" PRIu64 " has changed; look at it again", s->id.id);
+		apicall_refuse(a, rc, text);
+		return;
+	}
+	if (rc) {
+		refuse(a, rc);
+		return;
+	}
+	s->new_id = s->id.id;
+	s->number = s->row.number;
+	s->attempts = s->row.attempts;
+	s->prio_now = a->arg == ACT_PRIORITY ? s->prio : s->row.prio;
+	s->due_now = a->arg == ACT_DELAY ? s->item.until : s->row.due;
+	answer(a);
+}
+
+/* The message keeps its id, its number, its keys and its batch. */
+static void
+adjust(struct apicall *a, struct state *s)
+{
+	s->item = (struct op_item){
+		.id = s->id.id,
+		.has_prio = a->arg == ACT_PRIORITY,
+		.prio = s->prio,
+		.time = s->until ? s->until : time_add(clock_wall(a->api->clock), s->delay),
+		.guarded = true,
+		.was_prio = s->row.prio,
+		.was_due = s->row.due,
+	};
+	apicall_op(a, &a->op, OP_ADJUST, s->namespace, s->queue);
+	a->op.items = &s->item;
+	a->op.n_items = 1;
+	apicall_run(a, adjusted);
+}
+
+/* Whether the message that waits stays the same. */
+static bool
+adjusts(const struct apicall *a, const struct state *s)
+{
+	return (a->arg == ACT_PRIORITY || a->arg == ACT_DELAY) && s->row.state != MSG_DEAD;
 }
 
 /* Another message takes the place of this one. */
@@ -242,6 +302,8 @@ looked_again(struct apicall *a)
 	if (!a->op.rc && a->op.n_rows == 1) {
 		s->number = a->op.rows->number;
 		s->attempts = a->op.rows->attempts;
+		s->prio_now = a->op.rows->prio;
+		s->due_now = a->op.rows->due;
 		op_unpin(&a->op);
 	}
 	answer(a);
@@ -292,21 +354,22 @@ run(struct apicall *a, struct state *s)
 static const char *
 check(struct apicall *a, const struct state *s, char text[static 400])
 {
+	const bool replaces = a->arg != ACT_RUN && !adjusts(a, s);
 	char now[VERSION_TEXT];
 
-	(void)version_text(s->row.number, s->row.attempts, now);
+	(void)version_text(s->row.number, s->row.attempts, s->row.prio, s->row.due, now);
 	if (s->version.n && !slice_eq(s->version, slice_of(now))) /* ACT-1 */
 		(void)snprintf(text, 400, "message %" PRIu64 " has changed: its version is %s", s->id.id, now);
 	else if (a->arg == ACT_RUN && s->row.state != MSG_DELAYED)
 		(void)snprintf(text, 400, "message %" PRIu64 " is not delayed", s->id.id);
-	else if (s->m.key.n && s->row.state != MSG_DEAD && (a->arg == ACT_RUN || s->row.state != MSG_DELAYED || s->row.attempts)) /* ACT-2 */
+	else if (s->m.key.n && s->row.state != MSG_DEAD && a->arg != ACT_PRIORITY && (a->arg == ACT_RUN || s->row.state != MSG_DELAYED || s->row.attempts)) /* ACT-2 */
 		(void)snprintf(text, 400, "message %" PRIu64 " has the key %.*s, and the order of that key would change", s->id.id,
 			       (int)s->m.key.n, s->m.key.p);
-	else if (a->arg != ACT_RUN && s->m.keep) /* ACT-3 */
+	else if (replaces && s->m.keep) /* ACT-3 */
 		(void)snprintf(text, 400, "message %" PRIu64 " has keep_result: its result is waited for by its id", s->id.id);
-	else if (a->arg != ACT_RUN && s->m.terms.batch && s->row.state != MSG_DEAD)
+	else if (replaces && s->m.terms.batch && s->row.state != MSG_DEAD)
 		(void)snprintf(text, 400, "message %" PRIu64 " is a member of a batch, which would count it as failed", s->id.id);
-	else if (a->arg != ACT_RUN && terms_are_unique(&s->m.terms) && s->row.state != MSG_DEAD)
+	else if (replaces && terms_are_unique(&s->m.terms) && s->row.state != MSG_DEAD)
 		(void)snprintf(text, 400, "message %" PRIu64 " is unique, and would lose its key", s->id.id);
 	else
 		return NULL;
@@ -353,6 +416,8 @@ taken(struct apicall *a, int rc)
 		apicall_refuse(a, SLU_ECONFLICT, wrong);
 	else if (a->arg == ACT_RUN)
 		run(a, s);
+	else if (adjusts(a, s))
+		adjust(a, s);
 	else if (s->m.file && a->arg != ACT_EDIT)
 		apicall_refuse(a, SLU_ETOOBIG, "a message of more than 1 MiB cannot be changed; enqueue another one and delete it");
 	else

@@ -1,9 +1,10 @@
 /*
  * tasker_act.c - what a task does to a message.
  *
- *      redrive, delete    one op with an item for each message
- *      to another queue,  an OP_FINISH for each message: the message goes, and another one is accepted in its place, in one
- *      another priority   step; over shards by the outbox
+ *      redrive, delete,   one op with an item for each message
+ *      another priority
+ *      to another queue   an OP_FINISH for each message: the message goes, and another one is accepted in its place, in one
+ *                         step; over shards by the outbox
  */
 #include "api/task/tasker_private.h"
 
@@ -12,7 +13,7 @@
 static bool
 replaces(const struct task *t)
 {
-	return t->action == TASK_MOVE || t->action == TASK_PRIORITY || t->to.n > 0;
+	return t->action == TASK_MOVE || t->to.n > 0;
 }
 
 /* ---- Add ---- */
@@ -47,13 +48,11 @@ fill_put(const struct task *t, const struct op_row *row, const struct message *m
 	*put = (struct op_put){ .m = *m };
 	put->m.id = put->m.number = 0;
 	put->m.idem = (struct slice){ 0 }; /* the queue still remembers it for the message that goes */
-	put->m.prio = t->action == TASK_PRIORITY ? t->prio : row->prio;
+	put->m.prio = row->prio;
 	put->m.due = dead ? 0 : row->due;
 	put->deadline = !dead && m->expires > 0 && m->expires != SLU_NEVER ? m->expires : 0;
 	put->m.expires = 0;
 	put->m.terms.batch = 0; /* the member has failed */
-	if (t->action == TASK_PRIORITY)
-		return;
 	put->m.queue = t->to_source ? m->source : t->to;
 	put->m.source = put->m.error = (struct slice){ 0 };
 	put->m.sent = 0;
@@ -81,7 +80,7 @@ tasker_act_add(struct task_step *p, uint32_t i, const struct message *m, char *t
 	if (replaces(t))
 		add_finish(p, i, m);
 	else
-		p->items[p->n_acts] = (struct op_item){ .id = p->rows[i].id };
+		p->items[p->n_acts] = (struct op_item){ .id = p->rows[i].id, .has_prio = t->action == TASK_PRIORITY, .prio = t->prio };
 	p->act_of[i] = (int32_t)p->n_acts++;
 	return true;
 }
@@ -95,13 +94,21 @@ begin_op(struct tasker *s, struct task_step *p, struct op *op, enum op_verb verb
 	op->wait = TASKER_OP_MAX;
 }
 
+static enum op_verb
+verb_of(const struct task *t)
+{
+	if (t->action == TASK_PRIORITY)
+		return OP_ADJUST;
+	return t->action == TASK_DELETE ? OP_DELETE : OP_REDRIVE;
+}
+
 /* One op with all items. */
 static void
 run_together(struct tasker *s, struct task_step *p)
 {
 	struct op *const op = p->ops;
 
-	begin_op(s, p, op, p->row->t.action == TASK_DELETE ? OP_DELETE : OP_REDRIVE);
+	begin_op(s, p, op, verb_of(&p->row->t));
 	op->items = p->items;
 	op->n_items = p->n_acts;
 	(void)opwait_run(&s->duty.wait, s->duty.broker, op, 1);

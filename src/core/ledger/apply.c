@@ -223,6 +223,15 @@ apply_priority(struct ledger *l, struct ledger_queue *q, uint32_t h, const struc
 		ledger_make_ready(l, q, h);
 }
 
+/* A message with a key has not joined its sequence: ledger_adjust. */
+static void
+apply_due(struct ledger *l, struct ledger_queue *q, uint32_t h, const struct change *c)
+{
+	ledger_leave(l, q, h);
+	ledger_msg(l, h)->q.due = c->due;
+	ledger_settle(l, q, h, c->at);
+}
+
 typedef void apply_fn(struct ledger *l, struct ledger_queue *q, uint32_t h,
 		      const struct change *c);
 
@@ -245,6 +254,7 @@ static const struct {
 	[CHANGE_REPLACE] = { apply_replace, IN(READY) | IN(DELAYED) | IN(HELD) },
 	[CHANGE_PRIORITY] = { apply_priority, ~IN(NONE) },
 	[CHANGE_CANCEL] = { apply_cancel, IN(LEASED) },
+	[CHANGE_DUE] = { apply_due, IN(READY) | IN(DELAYED) },
 };
 
 static void

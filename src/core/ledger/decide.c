@@ -586,6 +586,45 @@ ledger_redrive(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 	return 0;
 }
 
+/* LEDGER-3: it has joined, and others may stand behind it. */
+static bool
+is_in_sequence(const struct msg *m)
+{
+	return (m->flags & MSG_KEYED) && (msg_state(m) != MSG_DELAYED || (m->flags & MSG_HOLDS));
+}
+
+static int
+check_adjust(const struct msg *m, const struct ledger_adjust *adjust)
+{
+	const enum msg_state state = msg_state(m);
+
+	if (state == MSG_LEASED)
+		return SLU_ELEASE;
+	if (state != MSG_READY && state != MSG_DELAYED && state != MSG_HELD)
+		return SLU_ENOTFOUND;
+	if (adjust->guarded && (m->q.prio != adjust->was_prio || m->q.due != adjust->was_due))
+		return SLU_ECONFLICT;
+	return !adjust->has_prio && is_in_sequence(m) ? SLU_ECONFLICT : 0;
+}
+
+int
+ledger_adjust(struct ledger *l, const struct ledger_ref *ref, const struct ledger_adjust *adjust, slu_time now,
+	      struct change *out)
+{
+	struct change c;
+	uint32_t h;
+	int rc = find_ref(l, ref, &h);
+
+	if (!rc)
+		rc = check_adjust(ledger_msg(l, h), adjust);
+	if (rc)
+		return rc;
+	c = ledger_begin_for(l, adjust->has_prio ? CHANGE_PRIORITY : CHANGE_DUE, h, now);
+	c.prio = adjust->prio;
+	c.due = adjust->due > c.at ? adjust->due : c.at;
+	return ledger_promise(l, &c, out);
+}
+
 int
 ledger_delete(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 	      struct change *out)

@@ -284,6 +284,7 @@ static ledgerengine_fn *const verbs[OP_VERBS] = {
 	[OP_DESCRIBE] = ledgerengine_describe,
 	[OP_KEYS] = ledgerengine_keys,
 	[OP_ATTACHMENTS] = ledgerengine_attachments,
+	[OP_ADJUST] = ledgerengine_items,
 	[OP_TREND] = ledgerengine_trend,
 };
 

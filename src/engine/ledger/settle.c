@@ -189,6 +189,21 @@ verb_of(const struct op *op, const struct op_item *it)
 }
 
 static int
+decide_adjust(struct ledgerengine *k, const struct op_item *it, const struct ledger_ref *ref, struct change *c)
+{
+	const struct ledger_adjust adjust = {
+		.has_prio = it->has_prio,
+		.prio = it->prio,
+		.due = it->time,
+		.guarded = it->guarded,
+		.was_prio = it->was_prio,
+		.was_due = it->was_due,
+	};
+
+	return ledger_adjust(k->ledger, ref, &adjust, k->now, c);
+}
+
+static int
 decide(struct ledgerengine *k, const struct op *op, const struct op_item *it,
        const struct ledger_ref *ref, struct change *c)
 {
@@ -205,6 +220,8 @@ decide(struct ledgerengine *k, const struct op *op, const struct op_item *it,
 		return ledger_quarantine(k->ledger, ref, op->route.arrived, c);
 	case OP_REDRIVE:
 		return ledger_redrive(k->ledger, ref, k->now, c);
+	case OP_ADJUST:
+		return decide_adjust(k, it, ref, c);
 	case OP_DELETE:
 		return it->cancel ? ledger_cancel(k->ledger, ref, k->now, c) : ledger_delete(k->ledger, ref, k->now, c);
 	default:
@@ -275,7 +292,7 @@ run_item(struct ledgerengine *k, const struct op *op, struct op_item *it, struct
 		rc = hold_first(k, op, it, &last->ref);
 	if (!rc && verb == OP_EXTEND && it->text.n)
 		rc = checkpoint_first(k, op, it, &last->ref);
-	if (!rc && it->has_prio)
+	if (!rc && it->has_prio && verb == OP_NACK)
 		rc = prioritize_first(k, op, it, &last->ref);
 	if (!rc)
 		rc = decide(k, op, it, &last->ref, &c);
@@ -294,7 +311,7 @@ run_item(struct ledgerengine *k, const struct op *op, struct op_item *it, struct
 	if (verb == OP_EXTEND)
 		it->until = c.until;
 	else if (!it->runs)
-		it->until = c.kind == CHANGE_RETRY ? c.due : c.at;
+		it->until = c.kind == CHANGE_RETRY || c.kind == CHANGE_DUE ? c.due : c.at;
 	return 0;
 }
 

@@ -508,6 +508,7 @@ static const struct {
 	[CHANGE_PRIORITY] = { LOGENGINE_PRIORITY, false, false },
 	[CHANGE_BREAKER] = { LOGENGINE_BREAKER, true, false },
 	[CHANGE_CANCEL] = { LOGENGINE_CANCEL, false, false },
+	[CHANGE_DUE] = { LOGENGINE_DUE, false, false },
 };
 
 static uint32_t

@@ -231,6 +231,7 @@ static const struct record_row types[LOGENGINE_TYPES] = {
 	[LOGENGINE_RESTORE_ATTEMPTS] = { "restore_attempts", CHANGE_RESTORE, FIELDS(
 		RESTORE, MAYBE("owner", holder, HOLDER_MAX), ATTEMPTS) },
 	[LOGENGINE_CANCEL] = { "cancel", CHANGE_CANCEL, FIELDS(ID) },
+	[LOGENGINE_DUE] = { "due", CHANGE_DUE, FIELDS(ID, NUMBER("due", change.due)) },
 };
 /* clang-format on */
 

@@ -67,6 +67,7 @@ enum logengine_type {
 	LOGENGINE_DIE_ATTEMPTS,       /* a die with them */
 	LOGENGINE_RESTORE_ATTEMPTS,   /* a restore with them; the holder of the lease may be empty */
 	LOGENGINE_CANCEL,             /* a leased message is canceled */
+	LOGENGINE_DUE,                /* another due time of a message that waits */
 	LOGENGINE_TYPES
 };
 

@@ -423,6 +423,7 @@ static step_fn *const steps[LOGENGINE_TYPES] = {
 	[LOGENGINE_DIE_ATTEMPTS] = step_failure,
 	[LOGENGINE_RESTORE_ATTEMPTS] = step_restore,
 	[LOGENGINE_CANCEL] = step_plain,
+	[LOGENGINE_DUE] = step_plain,
 };
 
 /* Adds the record to the error text. */

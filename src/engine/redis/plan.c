@@ -542,6 +542,14 @@ plan_finish(struct redis *r, struct op *op, struct slu_err *err)
 }
 
 static int
+plan_adjust(struct redis *r, struct op *op, struct slu_err *err)
+{
+	(void)err;
+	redis_refuse(r, op, SLU_EINVAL, "engine redis does not change a message that waits; use engine log");
+	return 0;
+}
+
+static int
 plan_schedule(struct redis *r, struct op *op, struct slu_err *err)
 {
 	char text[200];
@@ -660,6 +668,7 @@ static plan_fn *const plans[OP_VERBS] = {
 	[OP_HOLD] = plan_limits,
 	[OP_TREND] = plan_trend,
 	[OP_FINISH] = plan_finish,
+	[OP_ADJUST] = plan_adjust,
 	[OP_SCHEDULE] = plan_schedule,
 	[OP_MOVE] = redis_plan_move,
 	[OP_ACQUIRE] = redis_plan_lock,

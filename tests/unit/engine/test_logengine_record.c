@@ -134,6 +134,7 @@ static const struct {
 	{ LOGENGINE_RESTORE_ATTEMPTS, "restore_attempts", BYTES(ID N("\x0f") N("\x0c") N("\x10") N("\x0a") N("\x0b")
 		N("\x11") "\x02\x03\x01\x02\x05\x03\x03" "\x02\x00" "me" TRIED), true },
 	{ LOGENGINE_CANCEL, "cancel", BYTES(ID), false },
+	{ LOGENGINE_DUE, "due", BYTES(ID N("\x0c")), false },
 };
 /* clang-format on */
 
@@ -199,6 +200,7 @@ TEST(types_have_their_numbers)
 	CHECK_EQ(44, LOGENGINE_DIE_ATTEMPTS);
 	CHECK_EQ(45, LOGENGINE_RESTORE_ATTEMPTS);
 	CHECK_EQ(46, LOGENGINE_CANCEL);
+	CHECK_EQ(47, LOGENGINE_DUE);
 	for (uint8_t type = 0; type < LOGENGINE_TYPES; type++)
 		named += logengine_type_name(type) != NULL;
 	CHECK_EQ(COUNT(golden) + 6, named, "those with a message, a lock and tagged fields beside");
