@@ -3,6 +3,8 @@
  */
 #include "core/ledger/ledger_kind.h"
 #include "core/ledger/ledger_private.h"
+
+#include "core/ledger/adjust.h"
 #include "core/ledger/letters.h"
 #include "core/ledger/named.h"
 

@@ -7,6 +7,7 @@
 #include "base/limit.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "core/ledger/adjust.h"
 #include "core/ledger/letters.h"
 #include "core/ledger/use.h"
 
