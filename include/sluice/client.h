@@ -281,6 +281,10 @@ struct slu_send {
 	slu_time max_runtime;
 	slu_time deadline; /* instead of ttl: when it becomes a dead letter, wall clock */
 	const char *kind;
+	const struct slu_backoff *retry;
+	const char *unique_key; /* the first message stays as it is */
+	const char *unique_until;
+	slu_time unique_for;
 };
 
 struct slu_sent {

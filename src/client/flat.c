@@ -2,13 +2,13 @@
  * flat.c - many messages in one call: /enqueue, /ack, /nack, /extend.
  */
 #include "client/client.h"
+#include "client/terms.h"
 
 #include "base/json/json.h"
 #include "base/json/json_out.h"
 #include "base/json/json_table.h"
 #include "base/le.h"
 #include "base/need.h"
-#include "base/parse.h"
 #include "base/sized.h"
 #include "base/utf8.h"
 
@@ -29,15 +29,6 @@ out_text(struct json_out *w, const char *name, const char *text)
 {
 	if (text)
 		json_out_str(w, name, slice_of(text));
-}
-
-static void
-out_time(struct json_out *w, const char *name, slu_time t)
-{
-	char text[DURATION_TEXT];
-
-	if (t > 0)
-		json_out_str(w, name, slice_of(format_duration(t, text, sizeof text)));
 }
 
 /* --- enqueue -------------------------------------------------------------------- */
@@ -83,45 +74,15 @@ out_key(struct json_out *w, const struct slu_client *c, const struct slu_client_
 	return 0;
 }
 
-static const char *const kinds[] = {
-	[SLU_BACKOFF_EXPONENTIAL] = "exponential",
-	[SLU_BACKOFF_LINEAR] = "linear",
-	[SLU_BACKOFF_FIXED] = "fixed",
-	[SLU_BACKOFF_NONE] = "none",
-};
-
-static void
-out_unique(struct json_out *w, const struct slu_client_put *p)
-{
-	if (!p->unique_key)
-		return;
-	json_out_object(w, "unique");
-	out_text(w, "key", p->unique_key);
-	if (p->unique_for)
-		out_time(w, "until", p->unique_for);
-	else
-		out_text(w, "until", p->unique_until);
-	if (p->replace)
-		out_text(w, "mode", "replace");
-	json_out_close(w);
-}
-
 /* Terms of the message itself. */
 static void
 out_terms(struct json_out *w, const struct slu_client_put *p)
 {
-	out_time(w, "lease", p->lease);
-	out_time(w, "max_runtime", p->max_runtime);
+	terms_out_time(w, "lease", p->lease);
+	terms_out_time(w, "max_runtime", p->max_runtime);
 	if (p->deadline)
 		json_out_time(w, "deadline", p->deadline);
-	if (!p->retry)
-		return;
-	json_out_object(w, "retry");
-	json_out_str(w, "kind", slice_of(kinds[p->retry->kind]));
-	json_out_str(w, "jitter", p->retry->jitter == SLU_JITTER_FULL ? SLICE("full") : SLICE("none"));
-	out_time(w, "base", p->retry->base);
-	out_time(w, "max", p->retry->max);
-	json_out_close(w);
+	terms_out_retry(w, p->retry);
 }
 
 /* All but the names of the queue and the payload. */
@@ -133,7 +94,7 @@ out_members(struct json_out *w, const struct slu_client *c, const struct slu_cli
 	out_text(w, "share", p->share);
 	out_text(w, "kind", p->kind);
 	out_text(w, "batch", p->batch);
-	out_unique(w, p);
+	terms_out_unique(w, p->unique_key, p->unique_until, p->unique_for, p->replace);
 	out_text(w, "correlation_id", p->correlation_id);
 	out_text(w, "content_type", p->content_type);
 	if (p->attributes)
@@ -141,11 +102,11 @@ out_members(struct json_out *w, const struct slu_client *c, const struct slu_cli
 	if (p->deliver_at)
 		json_out_time(w, "deliver_after", p->deliver_at);
 	else
-		out_time(w, "delay", p->delay);
+		terms_out_time(w, "delay", p->delay);
 	out_text(w, "traceparent", p->traceparent);
-	out_time(w, "ttl", p->ttl);
+	terms_out_time(w, "ttl", p->ttl);
 	out_terms(w, p);
-	out_time(w, "keep_result", p->keep_result);
+	terms_out_time(w, "keep_result", p->keep_result);
 	if (p->max_attempts)
 		json_out_u64(w, "max_attempts", p->max_attempts);
 	return out_key(w, c, p, err);
@@ -227,8 +188,7 @@ check_put(const struct slu_client_put *p, struct slu_err *err)
 	rc = rc ? rc : need_time(p->lease, "lease", err);
 	rc = rc ? rc : need_time(p->max_runtime, "max_runtime", err);
 	rc = rc ? rc : need_time(p->unique_for, "unique_for", err);
-	if (!rc && p->retry && (unsigned)p->retry->kind > SLU_BACKOFF_NONE)
-		rc = slu_fail(err, SLU_EINVAL, "invalid retry; expected exponential, linear, fixed or none");
+	rc = rc ? rc : terms_check_retry(p->retry, err);
 	rc = rc ? rc : need_bytes(p->payload, p->size, "payload", err);
 	if (!rc && p->is_json)
 		rc = json_check(payload, JSON_NONE, JSON_DEPTH - 2, "payload", err);
@@ -372,12 +332,12 @@ out_nack(struct json_out *w, const struct slu_settle *s)
 	if (s->at_once)
 		json_out_str(w, "delay", SLICE("0"));
 	else
-		out_time(w, "delay", s->time);
+		terms_out_time(w, "delay", s->time);
 	if (s->defer)
 		json_out_bool(w, "defer", true);
 	if (s->dead)
 		json_out_bool(w, "dead", true);
-	out_time(w, "retry_after", s->retry_after);
+	terms_out_time(w, "retry_after", s->retry_after);
 	out_text(w, "scope", s->scope);
 	out_text(w, "priority", s->priority);
 	out_text(w, "reason", s->reason);
@@ -410,7 +370,7 @@ out_settle(struct client_request *a, enum slu_settle_verb verb, const char *queu
 	if (verb != SLU_EXTEND && s->enqueue)
 		json_out_raw(&w, "enqueue", slice_of(s->enqueue));
 	if (verb == SLU_EXTEND)
-		out_time(&w, "lease", s->time);
+		terms_out_time(&w, "lease", s->time);
 	if (verb == SLU_EXTEND && s->checkpoint)
 		json_out_raw(&w, "checkpoint", slice_of(s->checkpoint));
 	if (verb == SLU_NACK)

@@ -4,10 +4,10 @@
  */
 #include "client/client.h"
 #include "client/decode.h"
+#include "client/terms.h"
 
 #include "base/json/json_out.h"
 #include "base/need.h"
-#include "base/parse.h"
 #include "base/sized.h"
 
 #include <inttypes.h>
@@ -62,15 +62,6 @@ out_text(struct json_out *w, const char *name, const char *text)
 }
 
 static void
-out_time(struct json_out *w, const char *name, slu_time t)
-{
-	char text[DURATION_TEXT];
-
-	if (t > 0)
-		json_out_str(w, name, slice_of(format_duration(t, text, sizeof text)));
-}
-
-static void
 write_terms(struct json_out *w, const struct slu_send *what)
 {
 	out_text(w, "priority", what->priority);
@@ -79,11 +70,13 @@ write_terms(struct json_out *w, const struct slu_send *what)
 	out_text(w, "kind", what->kind);
 	out_text(w, "idempotency_key", what->idempotency_key);
 	out_text(w, "traceparent", what->traceparent);
-	out_time(w, "keep_result", what->keep_result);
-	out_time(w, "lease", what->lease);
-	out_time(w, "max_runtime", what->max_runtime);
+	terms_out_time(w, "keep_result", what->keep_result);
+	terms_out_time(w, "lease", what->lease);
+	terms_out_time(w, "max_runtime", what->max_runtime);
 	if (what->deadline)
 		json_out_time(w, "deadline", what->deadline);
+	terms_out_retry(w, what->retry);
+	terms_out_unique(w, what->unique_key, what->unique_until, what->unique_for, false);
 }
 
 static void
@@ -189,13 +182,14 @@ check_times(const struct slu_send *s, struct slu_err *err)
 		{ "keep_result", s->keep_result },
 		{ "max_runtime", s->max_runtime },
 		{ "deadline", s->deadline },
+		{ "unique_for", s->unique_for },
 	};
 	int rc = need_lease(s->visibility, "visibility", err);
 
 	rc = rc ? rc : need_lease(s->lease, "lease", err);
 	for (size_t i = 0; i < sizeof times / sizeof times[0] && !rc; i++)
 		rc = need_time(times[i].value, times[i].name, err);
-	return rc;
+	return rc ? rc : terms_check_retry(s->retry, err);
 }
 
 int

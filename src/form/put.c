@@ -40,17 +40,6 @@ enum {
 	N_FIXED = 5 /* rows that an item of a batch has in other forms: queue and payload */
 };
 
-/* A retry policy of the message; a member that is missing has its default. */
-static void
-read_retry(struct json *r, const struct json_field *f, void *place)
-{
-	struct slu_backoff b = policy_default.retry;
-
-	assert(f->size == sizeof(struct terms));
-	form_retry_read(r, &b);
-	terms_set_retry(place, &b);
-}
-
 /* The index of a row is the number of its bit. */
 static const struct json_field fields[] = {
 	FIELD("namespace", spelled, space, .required = true, .repeats = true),
@@ -75,7 +64,7 @@ static const struct json_field fields[] = {
 	FIELD("copy_to", raw, copies),
 	FIELD("lease", span, put.m.terms.lease, .min = SLU_MS, .max = API_LEASE_MAX),
 	FIELD("max_runtime", span, put.m.terms.run, .min = SLU_MS, .max = API_DELAY_MAX),
-	JSON_ROW("retry", read_retry, struct item, put.m.terms),
+	JSON_ROW("retry", form_retry_read_terms, struct item, put.m.terms),
 	FIELD("deadline", time, put.deadline),
 	JSON_ROW("unique", form_unique_read, struct item, unique),
 	FIELD("kind", kind, kind),

@@ -1,6 +1,7 @@
 #include "form/retry.h"
 
 #include "base/parse.h"
+#include "core/queue/terms.h"
 #include "form/limits.h"
 #include "form/values.h"
 
@@ -73,6 +74,16 @@ void
 form_retry_read(struct json *r, struct slu_backoff *out)
 {
 	(void)json_fields(r, fields, COUNT(fields), JSON_STRICT, out); /* the caller looks at r */
+}
+
+void
+form_retry_read_terms(struct json *r, const struct json_field *f, void *place)
+{
+	struct slu_backoff b = policy_default.retry;
+
+	assert(f->size == sizeof(struct terms));
+	form_retry_read(r, &b);
+	terms_set_retry(place, &b);
 }
 
 void

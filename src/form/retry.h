@@ -24,6 +24,10 @@ void form_span_write(struct json_out *w, const char *name, slu_time span);
 
 /* Reads the members of a retry policy; one that is missing keeps its value in *out. */
 void form_retry_read(struct json *r, struct slu_backoff *out);
+
+/* A reader of a row (base/json/json_table.h) whose member is a struct terms; a member that is missing has its default. */
+void form_retry_read_terms(struct json *r, const struct json_field *f, void *place);
+
 void form_retry_write(struct json_out *w, const char *name, const struct slu_backoff *b);
 
 #endif

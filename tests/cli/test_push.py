@@ -68,12 +68,23 @@ def test_a_large_payload_has_what_others_may_have(cli):
     assert shown["idempotency_key"] == "i" and shown["keep_result_s"] == 3600 and cli.stats()["total"] == 1
 
 
-@pytest.mark.parametrize("option, value", [("--count", 2), ("--batch", "b"), ("--unique", "u"), ("--retry", "fixed:1s")])
+@pytest.mark.parametrize("option, value", [("--count", ["2"]), ("--batch", ["7"]), ("--replace", ["--unique", "u"])])
 def test_a_large_payload_refuses_what_it_cannot_carry(cli, option, value):
     (cli.folder / "large").write_bytes(b"x" * 13 * MIB)
-    done = cli.try_("push", cli.queue, "--file", "large", option, value)
+    done = cli.try_("push", cli.queue, "--file", "large", option, *value)
     assert done.returncode == 1 and option.encode() in done.stderr and b"12 MiB" in done.stderr
     assert cli.try_("stats", cli.queue).returncode == 3 or cli.stats()["total"] == 0
+
+
+def test_a_large_payload_may_be_unique_and_has_its_own_retries(cli):
+    (cli.folder / "large").write_bytes(b"x" * 13 * MIB)
+    options = ["--file", "large", "--unique", "u", "--until", "1h", "--retry", "none", "--json"]
+    first, = cli.lines("push", cli.queue, *options)
+    again, = cli.lines("push", cli.queue, *options)
+    assert again["id"] == first["id"] and (first["unique"], again["unique"]) == ("new", "kept") and cli.stats()["total"] == 1
+    cli("queue", "dequeue", cli.queue, "--payload-out", "out")
+    cli("nack", "--queue", cli.queue, first["id"])
+    assert cli.lines("peek", cli.queue, "--id", first["id"])[0]["status"] == "ready"  # that of the queue is a second
 
 
 def test_a_large_payload_shows_how_far_it_is_on_a_terminal(cli):

@@ -8,7 +8,7 @@ import pytest
 
 import lockd
 from lockd import Client, Refused
-from served import ENGINE, new_txn, until
+from served import ENGINE, new_txn, seconds_of, until
 
 BINARY = bytes(range(256)) * 16
 
@@ -113,6 +113,22 @@ def test_members_of_our_own_are_those_of_the_flat_api(client, server):
     assert got["uid"] == first["message_id"] and got["lease_id"]
     for wrong in {"priority": "urgent"}, {"key": "a\nb"}, {"lease": "0s"}, {"deadline": "soon"}, {"keep_result": -1}, \
             {"ttl_seconds": 5, "deadline": "2037-01-01T00:00:00Z"}:
+        assert code(client.enqueue, wrong, b"x") == (400, "invalid_body"), wrong
+
+
+@pytest.mark.skipif(ENGINE == "redis", reason="it has no unique messages")
+def test_a_streamed_message_may_be_unique_and_has_its_own_retries(client, server):
+    more = {"unique": {"key": "u", "until": "1h"}, "retry": {"kind": "fixed", "base": "100h", "max": "100h", "jitter": "none"}}
+    first = client.enqueue(more, b"x" * (2 << 20))
+    again = client.enqueue(more, b"y" * (2 << 20))
+    assert again["message_id"] == first["message_id"] and (first["duplicate"], again["duplicate"]) == (False, True)
+    here = {"namespace": first["namespace"], "topic": first["queue"]}
+    got, = server.get("/dequeue", **here).body
+    assert server.post("/nack", {"receipt": got["receipt"]}).status == 200
+    seen, = server.get("/peek", id=first["message_id"], **here).body["messages"]
+    assert seconds_of(seen["next_delivery"]) - time.time() > 99 * 3600
+    for wrong in {"retry": {"kind": "often"}}, {"unique": {"key": "u"}}, {"unique": {"key": "u", "until": "done"}, "idempotency_key": "i"}, \
+            {"unique": {"key": "u", "until": "done", "mode": "replace"}}:
         assert code(client.enqueue, wrong, b"x") == (400, "invalid_body"), wrong
 
 

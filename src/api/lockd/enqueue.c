@@ -16,6 +16,8 @@
 #include "api/lockd/lockd.h"
 
 #include "api/limits.h"
+#include "form/retry.h"
+#include "form/unique.h"
 #include "form/values.h"
 #include "base/hash.h"
 #include "base/id.h"
@@ -41,6 +43,7 @@ struct state {
 	struct slice kind, namespace, queue, attributes, payload_content_type;
 	int64_t delay_seconds, visibility_timeout_seconds, ttl_seconds, max_attempts;
 	struct slice traceparent, tracestate;
+	struct form_unique unique;
 
 	struct multipart m;
 	enum part part;
@@ -79,6 +82,8 @@ static const struct json_field fields[] = {
 	JSON_ROW("lease", json_read_span, struct state, put.m.terms.lease, .min = SLU_MS, .max = API_LEASE_MAX),
 	JSON_ROW("max_runtime", json_read_span, struct state, put.m.terms.run, .min = SLU_MS, .max = API_DELAY_MAX),
 	JSON_ROW("deadline", json_read_time, struct state, put.deadline),
+	JSON_ROW("retry", form_retry_read_terms, struct state, put.m.terms),
+	JSON_ROW("unique", form_unique_read, struct state, unique),
 	JSON_FIELDS(text, struct state, traceparent, tracestate),
 };
 
@@ -121,6 +126,24 @@ take_type(struct apicall *a, struct state *s)
 	return true;
 }
 
+/* A unique message has its key as an idempotency key. */
+static bool
+take_unique(struct apicall *a, struct state *s)
+{
+	const struct form_unique *const u = &s->unique;
+
+	if (!u->key.n)
+		return true;
+	if (s->put.m.idem.n)
+		return lockd_reject(a, LOCKD_INVALID_BODY, "expected unique or idempotency_key, not both");
+	if (u->replace)
+		return lockd_reject(a, LOCKD_INVALID_BODY, "unique: invalid mode replace; expected keep for a payload that is sent while it is read");
+	s->put.m.idem = u->key;
+	s->put.m.terms.unique = u->until;
+	s->put.m.terms.unique_for = u->time;
+	return true;
+}
+
 /* Checks the members of our own. */
 static bool
 take_terms(struct apicall *a, struct state *s)
@@ -133,6 +156,8 @@ take_terms(struct apicall *a, struct state *s)
 		return lockd_reject(a, LOCKD_INVALID_BODY, "expected ttl_seconds or deadline, not both");
 	if (s->put.deadline < 0)
 		s->put.deadline = 1; /* a time before 1970 is past, too */
+	if (!take_unique(a, s))
+		return false;
 	message_digest_begin(&s->digest);
 	return !apicall_refused(a, value_trace(&a->memory, s->traceparent, s->tracestate, &s->put.m.trace), NULL);
 }

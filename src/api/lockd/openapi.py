@@ -14,6 +14,16 @@ OUR_OWN = {
     "kind": string(pattern="^[A-Za-z0-9._:/-]{1,100}$"),
     **each(TIME, "keep_result lease max_runtime"),
     "deadline": MOMENT,
+    "retry": record([], {
+        "kind": string(enum=["exponential", "linear", "fixed", "none"]),
+        "jitter": string(enum=["full", "none"]),
+        **each(TIME, "base max"),
+    }),
+    "unique": record(["key", "until"], {
+        "key": string(minLength=1, maxLength=256),
+        "until": string(description="started, done, or a time of a second or more."),
+        "mode": string(enum=["keep"], default="keep"),
+    }),
     **each(TEXT, "traceparent tracestate"),
 }
 SETTLE = {

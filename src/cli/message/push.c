@@ -128,11 +128,10 @@ add_copies(struct push *p, struct slice payload, struct slu_err *err)
 static const char *
 unsupported(const struct push *p)
 {
-	return p->count > 1        ? "--count"
-	       : p->put.batch      ? "--batch"
-	       : p->put.unique_key ? "--unique"
-	       : p->put.retry      ? "--retry"
-				   : NULL;
+	return p->count > 1     ? "--count"
+	       : p->put.batch   ? "--batch"
+	       : p->put.replace ? "--replace"
+				: NULL;
 }
 
 static int

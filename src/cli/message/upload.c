@@ -82,6 +82,10 @@ push_large(struct session *s, const char *queue, struct slu_client_put *put,
 		.lease = put->lease,
 		.max_runtime = put->max_runtime,
 		.deadline = put->deadline,
+		.retry = put->retry,
+		.unique_key = put->unique_key,
+		.unique_until = put->unique_until,
+		.unique_for = put->unique_for,
 	};
 	struct slu_sent sent = { 0 };
 	int rc;
