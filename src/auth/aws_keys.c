@@ -95,7 +95,7 @@ aws_keys_parse(struct aws_keys *k, struct slice text, struct slu_err *err)
 void
 aws_keys_release(struct aws_keys *k)
 {
-	for (unsigned i = 0; i < k->n; i++)
+	for (unsigned i = 0; k->items && i < k->n; i++)
 		identity_unref(k->items[i].who);
 	mem_free(k->items);
 	if (k->text)

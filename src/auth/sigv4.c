@@ -198,7 +198,8 @@ sum_request(const struct sigv4 *s, const struct sigv4_request *q, char hex[stati
 	}
 	if (!rc && (b.failed || !sha256(&(struct slice){ b.p, b.n }, 1, sum)))
 		rc = slu_fail(err, SLU_EAUTH, "no memory to check the signature");
-	to_hex(sum, hex);
+	if (!rc)
+		to_hex(sum, hex);
 	buf_release(&b);
 	return rc;
 }

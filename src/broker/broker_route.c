@@ -6,6 +6,8 @@
 #include "core/supplier.h"
 #include "engine/move.h"
 
+#include <assert.h>
+
 /* ---- Maps ---- */
 
 const struct routes *
@@ -249,6 +251,7 @@ check_together(const struct broker *b, const struct routes *r, struct op *op, ui
 		op->failed = i;
 		if (rc)
 			return rc;
+		assert(n > 0);
 		if (n > 1 || places[0].lane != lane)
 			return slu_fail(&op->err, SLU_ETOGETHER, "queue %.*s is not on the shard of the schedule; nothing was done",
 					(int)m->queue.n, m->queue.p);

@@ -23,7 +23,7 @@ enum {
 	SCHEDULER_METRICS
 };
 
-/* Fires the ticks of the row that are due, and sets its next one: kind->act. */
-int scheduler_fire(struct duty *d, struct duty_row *row, struct slu_err *err);
+/* Fires the ticks of the schedule that are due, and sets its next one: kind->act. */
+int scheduler_fire(struct duty *d, struct duty_row *one, struct slu_err *err);
 
 #endif

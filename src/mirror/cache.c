@@ -257,6 +257,7 @@ peek(struct cache *c, char head[static HEAD], struct slu_err *err)
 	const struct disk_ops *const ops = c->conf.disk->ops;
 	char boot[CACHE_BOOT] = "";
 	int64_t got = ops->read(c->conf.disk, c->file, head, HEAD, 0);
+	int rc;
 
 	if (got >= 0)
 		got = ops->read(c->conf.disk, c->file, boot, sizeof boot - 1, STATE + AT_BOOT);
@@ -265,7 +266,9 @@ peek(struct cache *c, char head[static HEAD], struct slu_err *err)
 	if (!is_head(head))
 		return slu_fail(err, SLU_ECORRUPT, "the file %s is damaged", name);
 	c->conf.boot = boot;
-	return load(c, err);
+	rc = load(c, err);
+	c->conf.boot = NULL;
+	return rc;
 }
 
 int

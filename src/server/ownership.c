@@ -15,6 +15,7 @@
 #include "store/probe.h"
 #include "store/store.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -272,6 +273,7 @@ open_store(struct ownership *o, const struct logengine_options *own, uint32_t sh
 
 	if (rc)
 		return rc;
+	assert(o->store);
 	o->lease = o->lease ? o->lease : o->store->ops->lease;
 	rc = settings_find(o->store, shards ? shards : o->store->ops->shards, o->place, PATIENCE, goes_on,
 			   &o->settings, err);

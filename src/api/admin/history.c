@@ -72,7 +72,7 @@ write_decimal(struct json_out *w, double v)
 static void
 write_value(struct json_out *w, const struct state *s, const struct step *step, unsigned column)
 {
-	const double seconds = (double)trend_spans[s->of->scale].length / SLU_SEC;
+	const double seconds = (double)trend_spans[s->of->scale].length / (double)SLU_SEC;
 	const double v = (double)step->v[column];
 
 	if (!step->known[column])
@@ -82,7 +82,7 @@ write_value(struct json_out *w, const struct state *s, const struct step *step, 
 	else if (column < TREND_OLDEST)
 		json_out_u64(w, NULL, step->v[column]);
 	else
-		write_decimal(w, v * TREND_UNIT / SLU_MS);
+		write_decimal(w, v * (double)TREND_UNIT / (double)SLU_MS);
 }
 
 static void

@@ -407,7 +407,7 @@ start(struct apicall *a, bool batch)
 		rc = codeq_batch_parse(body, "results", &s->bare, add_item, s, &err);
 	else if (s->items)
 		add_item(s, body);
-	if (rc || s->n == 0) {
+	if (rc || !s->items || s->n == 0) {
 		codeq_refuse_rc(a, rc ? rc : SLU_ENOMEM, err.text);
 		return;
 	}

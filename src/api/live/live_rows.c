@@ -68,6 +68,20 @@ live_rows_release(struct live_rows *r)
 
 /* --- a row -------------------------------------------------------------------- */
 
+static bool
+same_totals(const struct ledger_totals *a, const struct ledger_totals *b)
+{
+	return a->accepted == b->accepted && a->delivered == b->delivered && a->done == b->done && a->failed == b->failed &&
+	       a->died == b->died;
+}
+
+static bool
+same_counts(const struct live_counts *a, const struct live_counts *b)
+{
+	return memcmp(a->count, b->count, sizeof a->count) == 0 && same_totals(&a->totals, &b->totals) &&
+	       a->warn_depth == b->warn_depth && a->paused == b->paused && a->held == b->held;
+}
+
 /* Returns a free handle, or MAP_NONE. */
 static uint32_t
 take_slot(struct live_rows *r)
@@ -211,7 +225,7 @@ live_rows_note(struct live_rows *r, const struct op_queue *q, uint32_t lane, con
 		return;
 	}
 	row->pass = r->pass;
-	if (!row->gone && !is_new && memcmp(&row->counts, &counts, sizeof counts) == 0)
+	if (!row->gone && !is_new && same_counts(&row->counts, &counts))
 		return;
 	row->counts = counts;
 	row->gone = false;

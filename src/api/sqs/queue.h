@@ -13,7 +13,7 @@
  * ago (api/queue/known.h) is not asked for again. */
 void sqs_queue_find(struct apicall *a, void (*then)(struct apicall *a));
 
-/* The same without what was found before: OP_STATS of the queue is in *seen. */
-void sqs_queue_look(struct apicall *a, struct op_queue *seen, void (*then)(struct apicall *a));
+/* The same without what was found before: OP_STATS of the queue is in *out. */
+void sqs_queue_look(struct apicall *a, struct op_queue *out, void (*then)(struct apicall *a));
 
 #endif

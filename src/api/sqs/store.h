@@ -20,9 +20,9 @@ struct sqs_document {
 /* Reads the document of the queue of the call. */
 void sqs_store_load(struct apicall *a, void (*then)(struct apicall *a));
 
-/* Reads it, lets `change` edit it, and writes it. If change returns a code, with its text in err, nothing is
+/* Reads it, lets `edit` change it, and writes it. If edit returns a code, with its text in err, nothing is
  * written, and the call is refused. */
-void sqs_store_change(struct apicall *a, enum sqs_code (*change)(struct apicall *a, struct slu_err *err),
+void sqs_store_change(struct apicall *a, enum sqs_code (*edit)(struct apicall *a, struct slu_err *err),
 		      void (*then)(struct apicall *a));
 
 /* Removes it. */

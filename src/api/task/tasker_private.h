@@ -76,7 +76,7 @@ void tasker_count(struct tasker *s);
 /* ---- tasker_step.c ---- */
 
 /* Does a step of a running task: kind->act. */
-int tasker_step(struct duty *d, struct duty_row *row, struct slu_err *err);
+int tasker_step(struct duty *d, struct duty_row *one, struct slu_err *err);
 
 /* ---- tasker_act.c ---- */
 

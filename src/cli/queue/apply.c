@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "conf/yaml.h"
 
+#include <assert.h>
 #include <strings.h>
 
 /* A queue of the file. */
@@ -96,6 +97,7 @@ add_wish(struct plan *p, struct slice space, struct slice queue, unsigned entry)
 static void
 check_twice(struct plan *p, struct slice space, struct slice queue, unsigned line)
 {
+	assert(p->wishes || p->n == 0);
 	for (unsigned i = 0; i < p->n; i++)
 		if (same_queue(&p->wishes[i], space, queue))
 			faults_add(&p->faults, "%s:%u: queue %.*s of namespace %.*s is named twice, first in "

@@ -17,7 +17,7 @@ enum {
 	SHOWN = 20 /* differences that are printed */
 };
 
-#define AGAIN SLU_SEC /* between two comparisons */
+static const struct timespec again = { .tv_sec = 1 }; /* between two comparisons */
 
 /* A message, at the server or in the database. */
 struct projected {
@@ -286,7 +286,7 @@ check(struct projection_command *c, struct slu_err *err)
 		if (rc || c->different.n == 0 || (!first && clock_mono(&clock_system) >= until))
 			break;
 		first = false;
-		nanosleep(&(struct timespec){ AGAIN / SLU_SEC, AGAIN % SLU_SEC }, NULL);
+		nanosleep(&again, NULL);
 	}
 	if (!rc)
 		report(c);

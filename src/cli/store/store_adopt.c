@@ -70,7 +70,7 @@ count_logs(const char *data)
 	(void)snprintf(path, sizeof path, "%s/shards", data); /* a cut path does not exist */
 	f = fopen(path, "re");
 	if (f) {
-		n = fscanf(f, "%u", &n) == 1 ? n : 0;
+		n = fgets(name, sizeof name, f) ? (unsigned)strtoul(name, NULL, 10) : 0;
 		fclose(f);
 		return n;
 	}

@@ -17,6 +17,7 @@
 #include "core/ledger/batches.h"
 #include "engine/msgbatch.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -511,6 +512,7 @@ ledgerengine_batch_purge(struct ledgerengine *k, uint32_t queue, struct ledgeren
 void
 ledgerengine_batch_told(struct ledgerengine *k, struct ledgerengine_told *told, bool kept)
 {
+	assert(told->ids || told->n == 0);
 	while (!kept && told->n > 0)
 		ledgerengine_batch_untell(k, told->ids[--told->n]);
 	mem_free(told->ids);

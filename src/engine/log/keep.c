@@ -542,8 +542,10 @@ fill_entry(const struct logengine *l, const struct change *c, struct slice text,
 		entry->move = *c->move;
 	if (c->intake)
 		entry->intake = *c->intake;
-	if (c->kind == CHANGE_TAKE)
+	if (c->kind == CHANGE_TAKE) {
+		assert(c->move);
 		entry->receiver = slice_of(c->move->shard);
+	}
 	if (c->kind == CHANGE_POLICY) {
 		entry->policy = *c->policy;
 		entry->type = logengine_policy_type(c->policy);

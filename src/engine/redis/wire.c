@@ -4,6 +4,7 @@
 #include "base/parse.h"
 #include "engine/redis/tls.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <netdb.h>
@@ -395,9 +396,10 @@ shake_hands(struct rwire *w, struct slu_err *err)
 static int
 greet(struct rwire *w, struct rwords words, enum slu_code code, struct slu_err *err)
 {
-	redisReply *reply;
+	redisReply *reply = NULL;
 	int rc = rwire_ask(w, words, &reply, err);
 
+	assert(rc || reply);
 	if (!rc && reply->type == REDIS_REPLY_ERROR) {
 		rc = slu_fail(err, code, "redis %s: %s: %s", w->conf.address, words.at[0].p, reply->str);
 		rwire_close(w);
