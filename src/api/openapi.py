@@ -380,6 +380,10 @@ SCHEMAS = {
             "more": FLAG,
         })),
         **each(COUNT, "attempts consumers_waiting leased"),
+        "batch": record([*ID, "role", "status", "members", "done", "failed", "pending"], {
+            **ID, "role": string(enum=["batch", "member", "callback"]),
+            "status": string(enum=["open", "closed", "done", "failed", "deadline"]),
+            **each(UINT32, "members done failed pending")}),
         "rule": TEXT,
         "estimate": MOMENT,
     }),

@@ -392,6 +392,15 @@ def test_why_prints_the_reasons(cli):
     assert cli.try_("why", "1").returncode == 3
 
 
+def test_why_prints_what_a_batch_waits_for(cli):
+    batch = cli("batch", "create", "all", "--callback", f"{cli.queue}-over").strip()
+    member = cli.push("x", "y", "--batch", batch)[0]
+    cli("batch", "close", batch)
+    assert cli("why", batch) == ("the batch waits for 2 of 2 members: 0 done, 0 failed\n"
+                                 f"batch {batch}: closed, 2 members, 0 done, 0 failed, 2 to come\n")
+    assert cli("why", member).splitlines()[-1] == f"member of batch {batch}: closed, 2 members, 0 done, 0 failed, 2 to come"
+
+
 def test_a_result_is_kept_for_the_producer(cli):
     id_, = cli.push("x", "--keep-result", "1m")
     cli("pull", cli.queue)

@@ -5,6 +5,8 @@
  *       "reasons":[{"reason":"behind", "text":"...", "behind":7, "owner":"w1", "until":"..."}],
  *       "consumers_waiting":2, "leased":1, "estimate":"..."}
  *
+ * A batch, its members and its callback have its counters, too: "batch":{"id":..., "role":"member", "members":3, ...}.
+ *
  * With the queue the op asks its shard, otherwise all shards. A shard that does not answer is a reason, too: 200 with
  * `down`.
  */
@@ -12,6 +14,7 @@
 
 #include "api/fanout.h"
 #include "api/flat/view.h"
+#include "api/flat/whybatch.h"
 #include "api/handler.h"
 #include "base/id.h"
 #include "engine/why_text.h"
@@ -25,6 +28,8 @@ struct state {
 	struct slice topic; /* n 0: any queue */
 	struct op_row rows[OP_WHY_ROWS];
 	struct op_queue queue;
+	struct op answer; /* of the WHY, while the batch is looked for */
+	struct whybatch batch;
 };
 
 static const struct param params[] = {
@@ -85,10 +90,31 @@ write_facts(struct json_out *w, const struct op *op)
 	json_out_close(w);
 }
 
+/* The message that stands for a batch waits for its members, and for nothing else. */
 static void
-reply(struct apicall *a, const struct op *op)
+write_batch_facts(struct json_out *w, const struct whybatch *it)
 {
-	const struct state *const s = a->state;
+	char text[WHYBATCH_TEXT];
+
+	(void)whybatch_text(it, text);
+	json_out_str(w, "reason", SLICE("batch"));
+	json_out_str(w, "text", slice_of(text));
+	json_out_array(w, "reasons");
+	json_out_object(w, NULL);
+	json_out_str(w, "reason", SLICE("batch"));
+	json_out_str(w, "text", slice_of(text));
+	if (it->b.outcome == MSGBATCH_OPEN && it->b.deadline)
+		json_out_time(w, "until", it->b.deadline);
+	json_out_close(w);
+	json_out_close(w);
+}
+
+static void
+reply(struct apicall *a)
+{
+	struct state *const s = a->state;
+	const struct op *const op = &s->answer;
+	const bool is_batch = s->batch.id == s->id.id && s->batch.id;
 	struct json_out w;
 
 	apicall_object(a, &w);
@@ -96,7 +122,11 @@ reply(struct apicall *a, const struct op *op)
 	flat_view_place(&w, slice_of(op->queues->space_shown), slice_of(op->queues->shown));
 	json_out_str(&w, "status", slice_of(flat_view_status(op->rows)));
 	json_out_u64(&w, "attempts", op->rows->attempts);
-	write_facts(&w, op);
+	if (is_batch)
+		write_batch_facts(&w, &s->batch);
+	else
+		write_facts(&w, op);
+	whybatch_write(&w, &s->batch);
 	if (op->kind[0])
 		json_out_str(&w, "kind", slice_of(op->kind));
 	if (op->rule[0])
@@ -105,9 +135,25 @@ reply(struct apicall *a, const struct op *op)
 		json_out_str(&w, "breaker", slice_of(op->breaker));
 	json_out_u64(&w, "consumers_waiting", op->count);
 	json_out_u64(&w, "leased", op->queues->count[MSG_LEASED]);
-	if (op->why.estimate)
+	if (op->why.estimate && !is_batch)
 		json_out_time(&w, "estimate", op->why.estimate);
+	op_unpin(&s->answer);
 	apicall_reply_object(a, &w, 200);
+}
+
+/* Takes over the answer and all that it refers to. */
+static void
+take(struct apicall *a, struct op *op)
+{
+	struct state *const s = a->state;
+
+	memmove(s->rows, op->rows, op->n_rows * sizeof *op->rows);
+	memmove(&s->queue, op->queues, sizeof s->queue);
+	s->answer = *op;
+	s->answer.rows = s->rows;
+	s->answer.queues = &s->queue;
+	op->n_rows = 0;
+	whybatch_find(a, &s->batch, slice_of(s->queue.space), slice_of(s->queue.name), s->id.id, reply);
 }
 
 /* The shard of the message, or a shard that may have it, does not answer. */
@@ -146,8 +192,7 @@ answer(struct apicall *a)
 	} else if (a->op.rc) {
 		apicall_refuse_id(a, &a->op, s->id);
 	} else {
-		reply(a, &a->op);
-		op_unpin(&a->op);
+		take(a, &a->op);
 	}
 }
 
@@ -170,10 +215,10 @@ refuse_all(struct apicall *a, const struct fanout *g)
 static void
 found(struct fanout *g)
 {
-	const struct fanout_part *const p = fanout_first(g);
+	struct fanout_part *const p = fanout_first(g);
 
 	if (p)
-		reply(g->apicall, &p->op);
+		take(g->apicall, &p->op);
 	else
 		refuse_all(g->apicall, g);
 }

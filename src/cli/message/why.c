@@ -7,6 +7,8 @@
 #include "base/json/json.h"
 #include "base/json/json_table.h"
 
+#include <inttypes.h>
+
 struct why_command {
 	struct session s;
 	const char *queue;
@@ -14,7 +16,12 @@ struct why_command {
 
 struct why_answer {
 	struct slice text, estimate, reasons;
-	struct slice rule;
+	struct slice rule, batch;
+};
+
+struct why_batch {
+	uint64_t id, members, done, failed, pending;
+	struct slice role, status;
 };
 
 struct why_reason {
@@ -41,6 +48,24 @@ print_reasons(struct slice reasons, struct slu_err *err)
 	return json_end(&r, NULL) ? slu_fail(err, SLU_EUNKNOWN, "malformed answer to why") : 0;
 }
 
+/* "member of batch 17: closed, 5 members, 2 done, 1 failed, 2 to come" */
+static void
+print_batch(struct slice batch)
+{
+	static const struct json_field fields[] = {
+		JSON_FIELDS(u64, struct why_batch, id, members, done, failed, pending),
+		JSON_FIELDS(text, struct why_batch, role, status),
+	};
+	struct why_batch b = { 0 };
+
+	if (query_read(batch, fields, COUNT(fields), &b, NULL))
+		return;
+	if (!slice_eq(b.role, SLICE("batch")))
+		printf("%.*s of ", (int)b.role.n, b.role.p);
+	printf("batch %" PRIu64 ": %.*s, %" PRIu64 " members, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " to come\n", b.id,
+	       (int)b.status.n, b.status.p, b.members, b.done, b.failed, b.pending);
+}
+
 static int
 print(struct slice body, struct slu_err *err)
 {
@@ -49,6 +74,7 @@ print(struct slice body, struct slu_err *err)
 		JSON_FIELD(text, struct why_answer, estimate),
 		JSON_FIELD(text, struct why_answer, rule),
 		JSON_FIELD(raw, struct why_answer, reasons, .required = true),
+		JSON_FIELD(raw, struct why_answer, batch),
 	};
 	struct why_answer a = { 0 };
 	int rc = query_read(body, fields, COUNT(fields), &a, err);
@@ -61,6 +87,8 @@ print(struct slice body, struct slu_err *err)
 		rc = print_reasons(a.reasons, err);
 	if (!rc && a.rule.n)
 		printf("admitted by the rule: %.*s\n", (int)a.rule.n, a.rule.p);
+	if (!rc && a.batch.n)
+		print_batch(a.batch);
 	if (!rc && a.estimate.n)
 		printf("expected at %.*s\n", (int)a.estimate.n, a.estimate.p);
 	return rc;
