@@ -1,7 +1,14 @@
 """Batches: members, their ends, and the message that begins when all have ended."""
+import os
+import subprocess
+
 import pytest
 
+from clustered import shards, two
 from served import Node, texts, until
+from test_migrate import Node as Mover
+
+SLUICE = os.environ["SLUICE"]
 
 
 ROUTES = """sharding: {enabled: true, commandMappings: {near: red, far: blue, over: blue}}
@@ -71,6 +78,45 @@ def test_a_batch_calls_back_when_all_have_ended(server):
     assert [b["id"] for b in server.get("/batches", namespace=server.namespace).body["batches"]] == [batch]
 
 
+def why(server, id_, **params):
+    answer = server.get("/why", namespace=server.namespace, id=id_, **params)
+    assert answer.status == 200, answer
+    return answer.body
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_why_shows_the_batch_of_its_members_and_its_callback(server, named):
+    batch = make(server, timeout="1h")
+    ids = join(server, batch, "a", "b", "c")
+    at = (lambda topic: {"queue": topic}) if named else (lambda topic: {})
+    found = why(server, batch)
+    assert found["reason"] == "batch" and "is open" in found["text"] and "estimate" not in found
+    assert found["reasons"][0]["until"] == show(server, batch)["deadline"]
+    close(server, batch)
+    finish(server, server.take(topic="part"))
+    comes_to(server, batch, "closed", 3, 1, 0)
+    assert why(server, batch)["text"] == "the batch waits for 2 of 3 members: 1 done, 0 failed"
+    member = why(server, ids[1], **at("part"))
+    shown = show(server, batch)
+    assert member["reason"] == "no_consumer" and member["batch"] == {
+        "id": batch, "uid": shown["uid"], "role": "member", "status": "closed", "members": 3, "done": 1, "failed": 0, "pending": 2}
+    finish(server, server.take(topic="part"), "/nack", dead=True)
+    finish(server, server.take(topic="part"))
+    comes_to(server, batch, "failed", 3, 2, 1)
+    assert why(server, batch)["text"] == "the batch has ended: failed"
+    callback = why(server, show(server, batch)["callback"]["id"], **at("over"))
+    assert callback["reason"] == "no_consumer"
+    assert {n: callback["batch"][n] for n in ("id", "role", "done", "failed", "pending")} == {
+        "id": batch, "role": "callback", "done": 2, "failed": 1, "pending": 0}
+
+
+def test_attributes_that_a_client_has_made_are_no_batch(server):
+    batch = make(server)
+    for attributes in ({"batch": str(batch), "outcome": "done"}, {"batch": batch}, {"batch": "12345", "outcome": "done"}):
+        id_, = server.enqueue({"text": "x", "attributes": attributes})
+        assert "batch" not in why(server, id_)
+
+
 def test_what_may_not_join(server):
     batch, other = make(server), make(server)
     part = {"namespace": server.namespace, "topic": "part", "text": "x"}
@@ -132,3 +178,55 @@ def test_members_on_other_shards_count_once_over_kills(tmp_path):
         server.kill()
         server.start()
         assert counts(server, batch) == ("failed", 5, 4, 1) and over(server) == ["all"]
+
+
+MOVES = """sharding: {enabled: true, defaultShard: red}
+shards: {red: {engine: log}, blue: {engine: log}}
+"""
+
+
+@pytest.mark.parametrize("moved", ["part"])
+def test_a_batch_counts_its_members_while_a_queue_moves(tmp_path, moved):
+    """To another shard, and back."""
+    with Mover(tmp_path, MOVES, engine="log") as server:
+        batch = make(server)
+        join(server, batch, "a", "b", "c", "d")
+        held = server.take(topic="part")
+        finish(server, server.take(topic="part"))
+        move = subprocess.Popen(
+            [SLUICE, "admin", "migrate-shard", "--server", "http://%s:%d" % server.address, "--command", moved,
+             "--from-shard", "red", "--to-shard", "blue", "--batch-size", "1"], stdout=subprocess.DEVNULL)
+        finish(server, held)
+        assert move.wait(60) == 0
+        comes_to(server, batch, "open", 4, 2, 0)
+        finish(server, server.take(topic="part", wait=20))
+        close(server, batch)
+        server.restart("kill")
+        server.migrate(moved, "blue", "red")
+        finish(server, server.take(topic="part", wait=20), "/nack", dead=True)
+        comes_to(server, batch, "failed", 4, 3, 1)
+        until(lambda: over(server) == ["all"])
+        server.restart("kill")
+        assert counts(server, batch) == ("failed", 4, 3, 1) and over(server) == ["all"]
+
+
+def test_a_batch_goes_over_a_takeover(tmp_path):
+    """The owner of the shards is killed between the ends of the members: the next one goes on counting, and calls back once."""
+    with two(tmp_path, lease="2s") as (owner, entry):
+        for server in (owner, entry):
+            server.namespace = "test"
+        batch = make(entry)
+        join(entry, batch, "a", "b", "c")
+        finish(entry, entry.take(topic="part"))
+        held = entry.take(topic="part", lease="10m")
+        close(entry, batch)
+        owner.kill()
+        until(lambda: shards(entry)[1] == 0)
+        comes_to(entry, batch, "closed", 3, 1, 0)
+        finish(entry, held)
+        finish(entry, entry.take(topic="part", wait=20), "/nack", dead=True)
+        comes_to(entry, batch, "failed", 3, 2, 1)
+        until(lambda: over(entry) == ["all"])
+        owner.start()
+        until(lambda: sum(shards(owner)) == sum(shards(entry)))
+        assert counts(owner, batch) == ("failed", 3, 2, 1) and over(owner) == ["all"]

@@ -5,8 +5,9 @@ import threading
 
 import pytest
 
+from clustered import shards, two
 from redis import Redis
-from served import ENGINE, Server, texts, until
+from served import ENGINE, Node, Server, texts, until
 
 KINDS = "/v1/admin/queue/limits"
 
@@ -136,3 +137,61 @@ def check_redis(folder):
         assert answer.status == 400 and "kinds" in answer.body["message"]
         answer = server.get("/dequeue", kinds="a", **server.here())
         assert answer.status == 400 and "kind" in answer.body["message"]
+
+
+@pytest.mark.skipif(ENGINE == "forwarded", reason="the servers of a store are made here")
+def test_kinds_go_over_a_takeover_and_through_another_server(tmp_path):
+    with two(tmp_path, lease="2s") as (owner, entry):
+        put(entry, "mail", "crop", "", "resize", "crop")
+        assert texts([entry.take(kinds="crop", lease="1h")]) == ["crop"]
+        held = entry.take(kinds="crop", lease="1s")
+        got = []
+        waits = threading.Thread(target=lambda: got.extend(texts(entry.dequeue(kinds="later", wait=60))))
+        owner.kill()
+        until(lambda: shards(entry)[1] == 0)
+        waits.start()
+        put(entry, "later")
+        waits.join()
+        assert got == ["later"]
+        assert texts([entry.take(kinds="crop", wait=20)]) == ["crop"], "its lease has ended"
+        assert entry.settle("/ack", held).status == 409
+        assert {r["kind"]: r["messages"] for r in kinds_of(entry)} == {"mail": 1, "crop": 2, "resize": 1, "later": 1}
+        assert texts(entry.dequeue(kinds="resize,mail", limit=10)) == ["mail", "resize"]
+        owner.start()
+
+
+@pytest.mark.skipif(ENGINE == "forwarded", reason="one server is enough")
+def test_a_backup_has_the_kinds(tmp_path):
+    sluice = os.environ["SLUICE"]
+    with Server(tmp_path / "data") as server:
+        put(server, "a", "b", "", "a")
+        server.take(kinds="a")
+        subprocess.run([sluice, "admin", "backup", "--out", str(tmp_path / "copy.tar"), "--server", "http://%s:%d" % server.address],
+                       check=True, capture_output=True, timeout=60)
+        put(server, "b")
+    subprocess.run([sluice, "admin", "restore", str(tmp_path / "copy.tar"), "--data", str(tmp_path / "restored")],
+                   check=True, capture_output=True, timeout=60)
+    with Server(tmp_path / "restored") as server:
+        assert {r["kind"]: r["messages"] for r in kinds_of(server)} == {"a": 2, "b": 1}
+        assert texts(server.dequeue(kinds="b", limit=10)) == ["b"]
+
+
+@pytest.mark.skipif(ENGINE == "forwarded", reason="one server is enough")
+def test_kinds_go_by_the_outbox(tmp_path):
+    """With an ack, as copies, and as dead letters of another queue."""
+    text = "sharding: {enabled: true, commandMappings: {mail: red, far: blue}}\nshards: {red: {engine: log}, blue: {engine: log}}\n"
+    with Node(tmp_path, text) as server:
+        put(server, "parent")
+        far = {"namespace": server.namespace, "topic": "far"}
+        answer = server.settle("/ack", server.take(), enqueue=[{**far, "text": kind, "kind": kind} for kind in "ab"])
+        assert answer.status == 200, answer
+        put(server, "c", copy_to=["far"])
+        server.policy(dead_letter_queue="far")
+        put(server, "d")
+        server.nack(server.take(kinds="d"), dead=True)
+        until(lambda: server.stats(topic="far")["ready"] == 4)
+        server.restart("kill")
+        assert texts(server.dequeue(topic="far", kinds="d,b", limit=10)) == ["b", "d"]
+        assert texts(server.dequeue(topic="far", kinds="a", limit=10)) == ["a"]
+        assert texts(server.dequeue(topic="far", kinds="c", limit=10)) == ["c"]
+        assert texts(server.dequeue(kinds="c")) == ["c"]
