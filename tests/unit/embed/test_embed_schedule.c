@@ -1,6 +1,10 @@
 /*
  * Schedules of the embedded broker. Ticks follow the wall clock: a test waits for a message, and compares no times.
  */
+#include "core/reserved.h"
+#include "duty/firing.h"
+#include "embed/embed.h"
+
 #include "embed/kit.h"
 
 #include <sluice/schedule.h>
@@ -91,6 +95,48 @@ TEST(it_goes_on_when_the_broker_is_opened_again_and_no_tick_fires_twice)
 	CHECK(info.fired >= 3 && info.n_last >= 3);
 	for (unsigned i = 1; i < info.n_last; i++)
 		CHECK(info.last[i - 1].tick > info.last[i].tick);
+}
+
+/* Stores a schedule as the administration of a server does. */
+static void
+store(struct schedule *s)
+{
+	struct op_item item = { .id = schedule_id(SLICE("default"), slice_of(s->name)) };
+	struct arena memory = { 0 };
+	struct embed_call c;
+	struct op_put put;
+
+	schedule_take(s, NULL, clock_wall(&clock_system));
+	OK(firing_schedule(s, SLICE("default"), &memory, &put, &err));
+	OK(embed_begin(b, &c, OP_SCHEDULE, NULL, &err));
+	c.op.queue = SLICE(SCHEDULE_QUEUE);
+	c.op.items = &item;
+	c.op.n_items = 1;
+	c.op.puts = &put;
+	c.op.n_puts = 1;
+	OK(embed_run(b, &c, &err));
+	embed_end(b, &c);
+	arena_release(&memory);
+}
+
+TEST(a_schedule_that_a_server_wrote_fires)
+{
+	struct schedule s = {
+		.name = "poll",
+		.when = EACH_SECOND,
+		.missed = SCHEDULE_ONE,
+		.message = SLICE("{\"topic\": \"polls\", \"json\": {\"n\": [1]}, \"priority\": \"high\", \"lease\": \"90s\"}"),
+	};
+	struct slu_message m;
+
+	open_in("data");
+	store(&s);
+	open_in("data"); /* its thread finds the schedule */
+	m = wait_for(b, "polls");
+	CHECK(payload_is(&m, "{\"n\": [1]}"));
+	CHECK_STR("application/json", m.content_type);
+	CHECK_EQ(0, m.priority);
+	slu_message_release(&m);
 }
 
 TEST(two_brokers_of_one_process_fire_each_their_own)
