@@ -149,6 +149,21 @@ TEST(a_hold_keeps_a_value_back)
 	CHECK_EQ(1, claim());
 }
 
+TEST(a_hold_counts_for_a_value_that_comes_later)
+{
+	const struct ledger_scope scope = { GATE_VALUE, SLICE("crm") };
+	struct change c;
+
+	limit(5, 0, 0);
+	CHECK_EQ(0, ledger_hold(f.l, f.queue, &scope, f.now + SLU_SEC, f.now, &c));
+	apply(&c);
+	const uint64_t id = put_value("crm", "", "", 5);
+
+	CHECK_EQ(0, claim());
+	f.now += SLU_SEC;
+	CHECK_EQ(id, claim());
+}
+
 TEST(why_names_the_limit_of_a_value)
 {
 	struct why_facts w;
