@@ -288,8 +288,8 @@ payload_read(struct slice payload, uint64_t *name)
 
 /* --- push ------------------------------------------------------------------------- */
 
-static void
-out_item(struct caller *c, struct json_out *w, const struct push_item *item)
+void
+caller_out_item(struct caller *c, struct json_out *w, const struct push_item *item)
 {
 	char text[32];
 
@@ -309,7 +309,31 @@ out_item(struct caller *c, struct json_out *w, const struct push_item *item)
 		(void)snprintf(text, sizeof text, "i%" PRIu64, item->name);
 		json_out_str(w, "idempotency_key", slice_of(text));
 	}
+	if (item->share) {
+		(void)snprintf(text, sizeof text, "s%u", item->share);
+		json_out_str(w, "share", slice_of(text));
+	}
+	if (item->batch) {
+		(void)snprintf(text, sizeof text, "%" PRIu64, item->batch);
+		json_out_str(w, "batch", slice_of(text));
+	}
+	if (item->host) {
+		json_out_object(w, "attributes");
+		json_out_u64(w, "host", item->host);
+		json_out_close(w);
+	}
 	json_out_close(w);
+}
+
+void
+caller_note_item(struct event *e, const struct push_item *item)
+{
+	e->name = item->name;
+	e->key = item->key;
+	e->share = item->share;
+	e->host = item->host;
+	e->priority = (uint8_t)item->priority;
+	e->waits = item->delay_ms || item->past || item->key;
 }
 
 /* Reads the ids of the answer. Returns whether there are n. */
@@ -343,15 +367,14 @@ caller_push(struct caller *c, const struct push_item *items, unsigned n)
 	caller_body(c, &w);
 	json_out_array(&w, NULL);
 	for (unsigned i = 0; i < n; i++)
-		out_item(c, &w, &items[i]);
+		caller_out_item(c, &w, &items[i]);
 	json_out_finish(&w);
 	if (caller_ask(c, "POST", &e) == OUTCOME_OK && !read_ids(c, ids, n))
 		e.outcome = OUTCOME_UNKNOWN;
 	for (unsigned i = 0; i < n; i++) {
 		e.index = i;
 		e.id = e.outcome == OUTCOME_OK ? ids[i] : 0;
-		e.name = items[i].name;
-		e.key = items[i].key;
+		caller_note_item(&e, &items[i]);
 		history_add(c->history, &e);
 	}
 	return e.outcome;

@@ -60,6 +60,9 @@ struct push_item {
 	unsigned delay_ms; /* 0 = none */
 	bool idempotent;   /* the name is the idempotency key */
 	bool past;         /* deliver_after is in the past: deliver at once */
+	uint8_t share;     /* 0 = none */
+	uint8_t host;      /* 0 = none */
+	uint64_t batch;    /* 0 = none */
 };
 
 struct claim_how {
@@ -87,6 +90,8 @@ enum outcome caller_claim(struct caller *c, const struct claim_how *how, struct 
 			  unsigned *n);
 enum outcome caller_settle(struct caller *c, enum event_kind kind, const struct held_message *held,
 			   const struct settle_how *how);
+/* Acks the message and enqueues another, in one step. */
+enum outcome caller_finish(struct caller *c, const struct held_message *held, const struct push_item *item);
 enum outcome caller_ack_all(struct caller *c, const struct held_message *held, unsigned n);
 
 /* Sends a claim and disconnects before the answer: it is not known whether a message was claimed. */
@@ -116,10 +121,18 @@ enum outcome caller_update(struct caller *c, const struct lock_held *held, uint6
 enum outcome caller_release_lock(struct caller *c, const struct lock_held *held, uint64_t value,
 				 bool rollback);
 
+/* --- batches --------------------------------------------------------------------- */
+
+#define CALLS_CALLBACKS "-done" /* the end of the name of the queue that gets the callbacks */
+
+/* A batch whose callback has that name. */
+enum outcome caller_open_batch(struct caller *c, uint64_t name, uint64_t *id);
+enum outcome caller_close_batch(struct caller *c, uint64_t name, uint64_t id);
+
 /* --- for the end of a round: only these functions record events ---------------------- */
 
-/* Sets the policy of the queue. */
-int caller_setup(struct caller *c, struct slu_err *err);
+/* Sets the policy of the queue, with these limits. */
+int caller_setup(struct caller *c, const struct history_limits *limits, struct slu_err *err);
 
 /* Reads the counters only. */
 int caller_count(struct caller *c, struct look *out, struct slu_err *err);
@@ -127,6 +140,9 @@ int caller_count(struct caller *c, struct look *out, struct slu_err *err);
 /* Records all messages of the queue as events, then a look. Repeats until nothing changes meanwhile: leases
  * and delays end by themselves. */
 int caller_look(struct caller *c, struct slu_err *err);
+
+/* Records all callbacks. Waits until each batch that was closed has one, for a while. */
+int caller_callbacks(struct caller *c, struct slu_err *err);
 
 /* Redrives up to a thousand dead letters; *n: how many. */
 int caller_redrive(struct caller *c, uint64_t *n, struct slu_err *err);

@@ -11,6 +11,8 @@ enum {
 	PAGE = 1000
 };
 
+#define CALLBACK_TIME (20 * SLU_SEC)
+
 static const struct json_field partial_fields[] = {
 	{ .name = { "partial", 7 }, .read = json_read_bool, .size = sizeof(bool) },
 };
@@ -55,8 +57,22 @@ want_queue(struct caller *c, bool *known, struct slu_err *err)
 	return rc && c->http.answer.status == 404 ? 0 : rc;
 }
 
+static void
+out_limits(struct json_out *w, const struct history_limits *limits)
+{
+	char weights[40];
+
+	(void)snprintf(weights, sizeof weights, "s1=%u,s2=%u,s3=%u", limits->weights[1], limits->weights[2], limits->weights[3]);
+	json_out_str(w, "share_weights", slice_of(weights));
+	json_out_u64(w, "concurrency", limits->concurrency);
+	json_out_str(w, "limit_attribute", SLICE("host"));
+	json_out_u64(w, "attribute_concurrency", limits->attribute_concurrency);
+	json_out_u64(w, "rate", limits->rate);
+	json_out_u64(w, "rate_burst", limits->burst);
+}
+
 int
-caller_setup(struct caller *c, struct slu_err *err)
+caller_setup(struct caller *c, const struct history_limits *limits, struct slu_err *err)
 {
 	struct json_out w;
 
@@ -70,6 +86,8 @@ caller_setup(struct caller *c, struct slu_err *err)
 	json_out_str(&w, "base", SLICE("30ms"));
 	json_out_str(&w, "jitter", SLICE("full"));
 	json_out_close(&w);
+	if (limits->weights[0])
+		out_limits(&w, limits);
 	json_out_finish(&w);
 	return want(c, "PUT", err);
 }
@@ -260,6 +278,51 @@ caller_look(struct caller *c, struct slu_err *err)
 		sleep_ms(LOOK_PAUSE_MS);
 	}
 	return slu_fail(err, SLU_EDOWN, "the queue keeps changing");
+}
+
+/* --- callbacks ----------------------------------------------------------------------- */
+
+static bool
+has_callback(const struct history *h, size_t from, uint64_t name)
+{
+	for (size_t i = from; i < h->n; i++)
+		if (h->events[i].kind == EVENT_CALLBACK && h->events[i].name == name)
+			return true;
+	return false;
+}
+
+/* Has each batch that was closed a callback among the events from `from` on? */
+static bool
+all_called_back(const struct history *h, size_t from)
+{
+	for (size_t i = 0; i < from; i++)
+		if (h->events[i].kind == EVENT_BATCH && h->events[i].outcome == OUTCOME_OK &&
+		    !has_callback(h, from, h->events[i].name))
+			return false;
+	return true;
+}
+
+int
+caller_callbacks(struct caller *c, struct slu_err *err)
+{
+	const slu_time end = time_now() + CALLBACK_TIME;
+	const char *const queue = c->queue;
+	struct history *h = c->history;
+	const size_t begin = h->n;
+	char name[CALLS_FIELDS];
+	int rc = 0;
+
+	(void)snprintf(name, sizeof name, "%s" CALLS_CALLBACKS, queue);
+	c->queue = name;
+	do {
+		history_cut(h, begin);
+		rc = list(c, "/peek", "&state=all", EVENT_CALLBACK, err);
+		if (rc || all_called_back(h, begin))
+			break;
+		sleep_ms(LOOK_PAUSE_MS);
+	} while (time_now() < end);
+	c->queue = queue;
+	return rc;
 }
 
 /* --- dead letters ------------------------------------------------------------------ */

@@ -27,6 +27,10 @@ bool caller_read(struct caller *c, struct json *r);
 int caller_object(struct caller *c, const struct json_field *fields, size_t n, void *out,
 		  struct slu_err *err);
 
+/* Writes a message to push; sets what the event of its push says about it. */
+void caller_out_item(struct caller *c, struct json_out *w, const struct push_item *item);
+void caller_note_item(struct event *e, const struct push_item *item);
+
 /* Reads the name in a payload. Returns false if the bytes do not match it. */
 bool payload_read(struct slice payload, uint64_t *name);
 

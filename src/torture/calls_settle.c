@@ -1,5 +1,7 @@
 #include "torture/calls_private.h"
 
+#include <stdlib.h>
+
 static const char *const settle_paths[EVENT_KINDS] = {
 	[EVENT_ACK] = "/ack",
 	[EVENT_NACK] = "/nack",
@@ -70,6 +72,43 @@ caller_settle(struct caller *c, enum event_kind kind, const struct held_message 
 	if (kind != EVENT_ACK)
 		read_settled(c, &e);
 	history_add(c->history, &e);
+	return e.outcome;
+}
+
+/* The id of the message that the ack has enqueued, or 0. */
+static uint64_t
+enqueued(struct caller *c)
+{
+	struct slice s = buf_slice(&c->http.answer.body);
+
+	return slice_skip_past(&s, "\"enqueued\":") && slice_skip_past(&s, "\"id\":") ? strtoull(s.p, NULL, 10) : 0;
+}
+
+enum outcome
+caller_finish(struct caller *c, const struct held_message *held, const struct push_item *item)
+{
+	struct event e = { .kind = EVENT_ACK }, child;
+	struct json_out w;
+
+	name_held(&e, held);
+	caller_path(c, settle_paths[EVENT_ACK]);
+	caller_body(c, &w);
+	out_held(c, &w, held);
+	json_out_array(&w, "enqueue");
+	caller_out_item(c, &w, item);
+	json_out_close(&w);
+	json_out_finish(&w);
+	(void)caller_ask(c, "POST", &e); /* its outcome is in e */
+	child = e;
+	child.kind = EVENT_PUSH;
+	child.call = atomic_fetch_add(c->next_call, 1);
+	child.parent = held->name;
+	child.id = e.outcome == OUTCOME_OK ? enqueued(c) : 0;
+	if (e.outcome == OUTCOME_OK && !child.id)
+		e.outcome = child.outcome = OUTCOME_UNKNOWN;
+	caller_note_item(&child, item);
+	history_add(c->history, &e);
+	history_add(c->history, &child);
 	return e.outcome;
 }
 

@@ -29,6 +29,11 @@ const struct check_rule check_rules[] = {
 	{ "I8", "buried", "a dead letter is not delivered until it is redriven", .message = rule_buried },
 	{ "I8", "limit", "a message is not delivered after its last failure", .message = rule_limit },
 	{ "I9", "counters", "the counters equal a scan", .whole = rule_counters },
+	{ "I11", "share", "a message waits for its share's part of the deliveries, and no longer", .whole = rule_share },
+	{ "I12", "concurrency", "no limit of leased messages is exceeded", .whole = rule_concurrency },
+	{ "I12", "rate", "no rate is exceeded by the server's time", .whole = rule_rate },
+	{ "I13", "atomic", "an ack that enqueues happens whole or not at all", .whole = rule_atomic },
+	{ "I14", "batch", "a batch that is closed calls back once", .whole = rule_batch },
 	{ "I4", "lock", "a lock has one holder at a time", .lock = rule_lock },
 	{ "I4", "lock-rising", "the tokens of a lock rise, also over restarts", .lock = rule_lock_rising },
 	{ "I5", "lock-stale", "a client that lost a lock changes nothing", .lock = rule_lock_stale },
@@ -228,6 +233,33 @@ message_of(struct event_list all)
 			of->at = e;
 	}
 	return m;
+}
+
+size_t
+check_next_message(const struct check *c, size_t i, struct torture_message *out)
+{
+	*out = message_of(RUN(c->by_message, c->n_messages, i, id));
+	return i + out->all.n;
+}
+
+struct event_list
+check_name(const struct check *c, uint64_t name)
+{
+	size_t from = 0, n = c->n_names;
+
+	while (n > 0) { /* the first event with this name or a higher one */
+		const size_t half = n / 2;
+
+		if (c->by_name[from + half]->name < name) {
+			from += half + 1;
+			n -= half + 1;
+		} else {
+			n = half;
+		}
+	}
+	if (from == c->n_names || c->by_name[from]->name != name)
+		return (struct event_list){ NULL, 0 };
+	return RUN(c->by_name, c->n_names, from, name);
 }
 
 /* Finds the first try of each push, and the push of each claim. */

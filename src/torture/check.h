@@ -19,6 +19,11 @@
  *      I9   the counters equal a scan
  *      I10  the server ends when it is stopped, and cleanly; files and memory stay bounded
  *
+ *      I11  shares take turns by weight
+ *      I12  no limit is exceeded
+ *      I13  an ack that enqueues happens whole or not at all
+ *      I14  a batch calls back once
+ *
  * For locks: I1 a committed value stays, I4 one holder at a time and rising tokens, I5 as for
  * messages.
  *
@@ -33,7 +38,7 @@
 enum {
 	CHECK_EVIDENCE = 24, /* events in a finding, at most */
 	CHECK_TEXT = 240,
-	CHECK_RULES = 32 /* rows of the table, at most */
+	CHECK_RULES = 40 /* rows of the table, at most */
 };
 
 /* A list of events; borrowed from the check. */

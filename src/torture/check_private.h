@@ -21,6 +21,12 @@ void check_found(struct check *c, struct event_list events, const char *fmt, ...
 void check_pair(struct check *c, const struct event *a, const struct event *b, const char *fmt,
 		...) SLU_PRINTF(4, 5);
 
+/* The message whose events begin at by_message[i]. Returns where the next one begins. */
+size_t check_next_message(const struct check *c, size_t i, struct torture_message *out);
+
+/* The events of a name. */
+struct event_list check_name(const struct check *c, uint64_t name);
+
 static inline struct check_note *
 check_note(const struct check *c, const struct event *e)
 {
@@ -53,6 +59,15 @@ void rule_key_rising(struct check *c, struct event_list claims);
 void rule_unique(struct check *c);
 void rule_attempts(struct check *c, const struct torture_message *m);
 void rule_order(struct check *c, struct event_list claims);
+
+/* check_turn.c */
+void rule_concurrency(struct check *c);
+void rule_rate(struct check *c);
+void rule_share(struct check *c);
+void rule_atomic(struct check *c);
+
+/* check_batch.c */
+void rule_batch(struct check *c);
 
 /* check_lock.c */
 void rule_lock(struct check *c, struct event_list all);

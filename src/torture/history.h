@@ -28,14 +28,16 @@ enum event_kind {
 	EVENT_ACK,
 	EVENT_NACK,
 	EVENT_EXTEND,
-	EVENT_ROW,     /* a message in a look */
-	EVENT_DEAD,    /* a message in the list of dead letters, in a look */
-	EVENT_LOOK,    /* the end of a look; `call` is its number, see struct look */
-	EVENT_REDRIVE, /* all dead letters were redriven: they may be delivered again */
-	EVENT_FAULT,   /* a fault; `name` is its row in torture_faults */
-	EVENT_EXIT,    /* the server ended by itself, or not cleanly: `id`
-			* is the signal, or 0 and `name` the exit code */
-	EVENT_GAUGE,   /* at rest: `name` open files, `id` bytes of memory */
+	EVENT_ROW,      /* a message in a look */
+	EVENT_DEAD,     /* a message in the list of dead letters, in a look */
+	EVENT_LOOK,     /* the end of a look; `call` is its number, see struct look */
+	EVENT_REDRIVE,  /* all dead letters were redriven: they may be delivered again */
+	EVENT_FAULT,    /* a fault; `name` is its row in torture_faults */
+	EVENT_EXIT,     /* the server ended by itself, or not cleanly: `id`
+			 * is the signal, or 0 and `name` the exit code */
+	EVENT_GAUGE,    /* at rest: `name` open files, `id` bytes of memory */
+	EVENT_BATCH,    /* the close of a batch; `name` is in its callback */
+	EVENT_CALLBACK, /* a callback that is there at the end of a round; `name`: of its batch */
 	/* Locks: `key` is the lock; `until` and the times are by the client's clock. */
 	EVENT_ACQUIRE, /* `until`: the lease lasts at least so long, unless released */
 	EVENT_READ,    /* `name`: the value in its state; 0 = none */
@@ -76,6 +78,8 @@ struct event {
 	slu_time until;   /* claim, extend: when the lease ends; nack: when it is due; 0 = not known */
 	slu_time due;     /* claim: since when the message was due */
 
+	uint64_t parent; /* push: name of the message whose ack enqueued it, under `token`; 0 = none */
+
 	uint32_t key;   /* 0: none */
 	uint32_t call;  /* push: the number of its call; row, dead, look: the number of the look */
 	uint32_t index; /* push: its index in the call */
@@ -85,6 +89,19 @@ struct event {
 	uint8_t outcome; /* enum outcome */
 	uint8_t state;   /* row, nack: enum event_state */
 	bool damaged;    /* claim: the bytes do not match the name */
+
+	/* push: what decides its turn. */
+	uint8_t share;    /* 0: none */
+	uint8_t host;     /* value of the attribute that the queue limits; 0: none */
+	uint8_t priority; /* 0 to 9 */
+	bool waits;       /* for its time or for its key */
+};
+
+/* The settings of the queue whose effects are checked (check_turn.c). */
+struct history_limits {
+	uint32_t concurrency, attribute_concurrency; /* 0: no limit */
+	uint32_t rate, burst;                        /* 0: no limit */
+	uint32_t weights[4];                         /* by share; 0: there are no shares */
 };
 
 /* The whole queue at rest. */
@@ -108,6 +125,8 @@ struct history {
 	bool must_be_empty; /* everything was taken at the end: a message of the last look is stuck */
 	bool several;       /* number of shards: tokens of each shard rise on their own */
 	bool overflown;     /* events were lost: the round cannot be checked */
+
+	struct history_limits limits;
 
 	atomic_bool full; /* clients begin no further call */
 

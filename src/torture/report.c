@@ -166,7 +166,7 @@ report_text(struct torture *t, const char *again, FILE *out)
 		text_findings(t, out);
 		text_log(t, out);
 	} else {
-		fprintf(out, "\npassed: every promise was kept (I1 to I10)%s\n",
+		fprintf(out, "\npassed: every promise was kept (I1 to I14)%s\n",
 			t->interrupted ? ", until the run was stopped" : "");
 	}
 	fprintf(out, "again: %s\n", again);

@@ -19,6 +19,15 @@ enum {
 #define ROUND_TIME_TAKE (24 * SLU_SEC) /* the same if nodes take over from each other */
 #define REDRIVES_MAX    1000           /* how many calls */
 
+/* The limits of the queue: low enough to be reached, high enough to keep clients busy. */
+static const struct history_limits limits = {
+	.concurrency = 25,
+	.attribute_concurrency = 4,
+	.rate = 500,
+	.burst = 50,
+	.weights = { 1, 3, 1, 1 },
+};
+
 /* --- open and close ----------------------------------------------------------------- */
 
 /* Names a new queue, for a running server. */
@@ -69,6 +78,8 @@ torture_open(struct torture *t, const struct torture_conf *conf, struct slu_err 
 	if (!rc)
 		rc = history_init(&t->history, HISTORY_EVENTS, err);
 	t->history.several = conf->stores > 1;
+	if (!conf->plain)
+		t->history.limits = limits;
 	if (!rc)
 		rc = open_stores(t, err);
 	while (!rc && t->n_nodes < conf->nodes)
@@ -163,6 +174,8 @@ come_to_rest(struct caller *c, struct torture *t, struct slu_err *err)
 		(void)work_drain(c, err); /* the look finds messages that are left */
 	if (!rc)
 		rc = caller_look(c, err);
+	if (!rc && t->history.limits.weights[0])
+		rc = caller_callbacks(c, err);
 	read_locks(c, t);
 	t->history.must_be_empty = true;
 	return rc;
@@ -269,7 +282,7 @@ setup(struct torture *t, struct slu_err *err)
 	int rc = work_caller(&c, t, REST_CALLER, err);
 
 	if (!rc)
-		rc = caller_setup(&c, err);
+		rc = caller_setup(&c, &t->history.limits, err);
 	caller_release(&c);
 	return rc;
 }

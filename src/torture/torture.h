@@ -60,6 +60,7 @@ struct torture_conf {
 	uint64_t seed;
 	uint32_t faults; /* the faults, a bit for each row */
 	unsigned producers, consumers, lockers;
+	bool plain; /* the engine has no shares, limits and acks that enqueue */
 
 	/* Called now and then with the progress. Returns true to stop. May be NULL. */
 	bool (*told)(void *arg, struct torture *t);

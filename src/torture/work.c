@@ -43,8 +43,8 @@ new_key(struct dice *d)
 }
 
 /* One choice a line: their order is part of the meaning of a seed. */
-static struct push_item
-new_item(struct torture *t, struct dice *d)
+struct push_item
+work_item(struct torture *t, struct dice *d)
 {
 	static const uint32_t sizes[] = { 0, 10, 300, 3000 };
 	struct push_item item = { .name = atomic_fetch_add(&t->next_name, 1) };
@@ -56,6 +56,10 @@ new_item(struct torture *t, struct dice *d)
 		item.delay_ms = 1 + (unsigned)dice_below(d, 400);
 	item.idempotent = dice_chance(d, 25);
 	item.past = dice_chance(d, 5);
+	if (!t->history.limits.weights[0])
+		return item;
+	item.share = (uint8_t)dice_below(d, 4);
+	item.host = dice_chance(d, 15) ? (uint8_t)(1 + dice_below(d, 3)) : 0;
 	return item;
 }
 
@@ -86,7 +90,7 @@ new_items(struct torture_worker *w, struct push_item *items)
 	const unsigned n = sizes[dice_below(&w->caller.dice, 5)];
 
 	for (unsigned i = 0; i < n; i++)
-		items[i] = new_item(w->torture, &w->caller.dice);
+		items[i] = work_item(w->torture, &w->caller.dice);
 	keep_keyed(w, items, n);
 	return n;
 }
@@ -149,6 +153,18 @@ extend(struct torture_worker *w, const struct held_message *m)
 		ack(w, m);
 }
 
+/* Acks, and enqueues another message in the same step. */
+static void
+finish(struct torture_worker *w, const struct held_message *m)
+{
+	const struct push_item item = work_item(w->torture, &w->caller.dice);
+
+	if (!w->torture->history.limits.weights[0])
+		ack(w, m);
+	else if (caller_finish(&w->caller, m, &item) == OUTCOME_OK)
+		atomic_fetch_add(&w->torture->ahead, 1);
+}
+
 /* Sends a settle twice: the second one must change nothing. */
 static void
 stutter(struct torture_worker *w, const struct held_message *m)
@@ -183,7 +199,7 @@ static const struct {
 	unsigned percent;
 	void (*act)(struct torture_worker *w, const struct held_message *m);
 } ways[] = {
-	{ 71, ack }, { 10, fail }, { 2, reject }, { 3, defer }, { 5, extend }, { 4, stutter }, { 5, forget },
+	{ 56, ack }, { 15, finish }, { 10, fail }, { 2, reject }, { 3, defer }, { 5, extend }, { 4, stutter }, { 5, forget },
 };
 /* clang-format on */
 
@@ -293,7 +309,7 @@ run_worker(void *arg)
 	return NULL;
 }
 
-/* The number of threads: producers, consumers, lockers, and one that disconnects. */
+/* The number of threads: producers, consumers, lockers, one that disconnects, and one that makes batches. */
 static void (*work_of(const struct torture_conf *conf, unsigned number))(struct torture_worker *w)
 {
 	if (number < conf->producers)
@@ -301,7 +317,10 @@ static void (*work_of(const struct torture_conf *conf, unsigned number))(struct 
 	number -= conf->producers;
 	if (number < conf->consumers)
 		return consume;
-	return number - conf->consumers < conf->lockers ? work_locks : vanish;
+	number -= conf->consumers;
+	if (number < conf->lockers)
+		return work_locks;
+	return number == conf->lockers ? vanish : work_batches;
 }
 
 static int
@@ -320,7 +339,7 @@ start_worker(struct torture_worker *w, struct torture *t, unsigned number, struc
 int
 crew_start(struct crew **out, struct torture *t, struct slu_err *err)
 {
-	const unsigned n = t->conf->producers + t->conf->consumers + t->conf->lockers + 1;
+	const unsigned n = t->conf->producers + t->conf->consumers + t->conf->lockers + (t->conf->plain ? 1 : 2);
 	struct crew *crew = mem_zalloc(sizeof *crew + n * sizeof crew->workers[0]);
 	int rc = 0;
 
@@ -360,7 +379,7 @@ work_flood(struct caller *c, struct torture *t, uint32_t size, unsigned n)
 
 	for (unsigned call = 0; call < n && !atomic_load(&t->history.full); call++) {
 		for (unsigned i = 0; i < CALLS_PUSH_MAX; i++) {
-			items[i] = new_item(t, &c->dice);
+			items[i] = work_item(t, &c->dice);
 			items[i].size = size;
 		}
 		if (caller_push(c, items, CALLS_PUSH_MAX) != OUTCOME_OK)

@@ -28,6 +28,12 @@ work_goes_on(const struct torture_worker *w)
 	return !atomic_load(&w->torture->stopping) && !atomic_load(&w->torture->history.full);
 }
 
+/* A new message with random choices. */
+struct push_item work_item(struct torture *t, struct dice *d);
+
+/* The thread of a client that makes batches (work_batch.c). */
+void work_batches(struct torture_worker *w);
+
 /* The thread of a locker (work_lock.c): takes locks, counts in their state, releases them. */
 void work_locks(struct torture_worker *w);
 

@@ -259,6 +259,7 @@ prepare(struct torture_command *r, struct slu_err *err)
 	c->nodes = (unsigned)r->nodes;
 	c->target.forgets = engine_of(r) && !engine_of(r)->durable;
 	c->kind = kind_of(r);
+	c->plain = c->target.server || (c->kind && !c->kind->takes_over);
 	c->stores = c->kind ? (unsigned)r->stores : 0;
 	c->store_dir = r->store ? strstr(r->store, "://") + 3 : c->target.dir;
 	c->cuts_stores = c->faults & (fault_bit("partition") | fault_bit("link") | (c->kind && c->kind->has_gates ? fault_bit("clock") : 0));

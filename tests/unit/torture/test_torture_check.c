@@ -127,13 +127,14 @@ struct change {
 	struct edit edits[6];
 	const struct event *copy; /* is added, with copied changed */
 	struct edit copied[7];
-	struct event add[3]; /* kind 0 ends it */
+	struct event add[4]; /* kind 0 ends it */
 	struct {
 		uint64_t id, name;
 		enum event_state state;
 	} row; /* of the last look; is counted */
 
 	/* Of the history. */
+	struct history_limits limits;
 	bool must_be_empty, several;
 	uint64_t token_floor, lock_token, lock_value;
 	int ready, held, total; /* more in the counters */
@@ -172,6 +173,7 @@ apply(struct history *h, const struct change *c)
 		add_row(h, c->row.id, c->row.name, c->row.state);
 	h->must_be_empty = c->must_be_empty;
 	h->several = c->several;
+	h->limits = c->limits;
 	h->token_floor = c->token_floor;
 	h->lock_tokens[1] = c->lock_token;
 	h->lock_values[1] = c->lock_value;
@@ -183,6 +185,12 @@ apply(struct history *h, const struct change *c)
 /* clang-format off */
 #define LOSE    "kept", "a message is gone that nobody acked", .edits = { OUT(ROW_D) }, .ready = -1, .total = -1
 #define OVERLAP "lease", "two leases of a message", .edits = { SET(CLAIM_C_AGAIN, granted, 1199) }
+/* Another lease, of message D. */
+#define CLAIM_D .copy = &good[CLAIM_C], .copied = { SET(0, id, 4), SET(0, name, D), SET(0, token, 20) }
+#define CLAIM_D_LAST .copy = &good[CLAIM_C], .copied = { SET(0, id, 4), SET(0, name, D), SET(0, token, 20), SET(0, start, 230), \
+	SET(0, end, 240), SET(0, granted, 1230) }
+#define ENQUEUED_BY_B .edits = { SET(PUSH_F, outcome, OUTCOME_UNKNOWN), SET(PUSH_F, parent, B), SET(PUSH_F, token, 12) }
+#define CALLBACK(message) { .kind = EVENT_CALLBACK, .id = message, .name = 9 }
 #define GAUGE(files, bytes) { .kind = EVENT_GAUGE, .name = files, .id = bytes }
 
 static const struct change breaks[] = {
@@ -226,6 +234,19 @@ static const struct change breaks[] = {
 	{ "state", "what was committed is not read", .edits = { SET(READ_Y, name, 6) } },
 	{ "state", "one value committed twice", .edits = { SET(UPDATE_Y, name, 7), SET(RELEASE_Y, name, 7) } },
 	{ "state", "what an earlier round committed is not read", .lock_value = 7 },
+	{ "concurrency", "two leases, where the queue may have one", CLAIM_D, .limits = { .concurrency = 1 } },
+	{ "concurrency", "two leases of one host", CLAIM_D, .edits = { SET(PUSH_C, host, 2), SET(PUSH_D, host, 2) },
+	  .limits = { .concurrency = 9, .attribute_concurrency = 1 } },
+	{ "rate", "five deliveries at once, where four may come", .limits = { .rate = 1, .burst = 3 } },
+	{ "share", "a message waits for five of a share with a third of its weight", CLAIM_D_LAST, .edits = { SET(PUSH_D, share, 1) },
+	  .limits = { .weights = { 1, 3, 1, 1 } } },
+	{ "atomic", "what the ack enqueued is not there", ENQUEUED_BY_B },
+	{ "atomic", "what the ack enqueued is there, and the acked message, too", ENQUEUED_BY_B, .copy = &good[ROW_D],
+	  .copied = { SET(0, id, 2), SET(0, name, B) }, .row = { 6, F, STATE_READY }, .ready = 1, .total = 1 },
+	{ "batch", "a batch that did not call back", .add = { { .kind = EVENT_BATCH, .name = 9 } } },
+	{ "batch", "a batch that called back twice", .add = { { .kind = EVENT_BATCH, .name = 9 }, CALLBACK(7), CALLBACK(8) } },
+	{ "batch", "a batch that called back and was not closed",
+	  .add = { { .kind = EVENT_BATCH, .name = 9, .outcome = OUTCOME_FAILED }, CALLBACK(7) } },
 	{ "exit", "the server ended by itself", .add = { { .kind = EVENT_EXIT, .start = 250, .end = 250, .id = 6 } } },
 	{ "bounded", "files that stay open", .add = { GAUGE(20, 10 * MIB), GAUGE(200, 10 * MIB) } },
 	{ "bounded", "memory that grows", .add = { GAUGE(20, 10 * MIB), GAUGE(20, 300 * MIB) } },
@@ -254,6 +275,22 @@ static const struct change keeps[] = {
 	  .edits = { SET(RELEASE_X, until, 125), SET(READ_Y, name, 6), SET(UPDATE_Y, name, 7), SET(RELEASE_Y, name, 7) } },
 	{ "", "an unknown release committed", .edits = { SET(RELEASE_X, outcome, OUTCOME_UNKNOWN) } },
 	{ "", "an unknown release did not", .edits = { SET(RELEASE_X, outcome, OUTCOME_UNKNOWN), SET(READ_Y, name, 6) } },
+	{ "", "two leases, where the queue may have two", CLAIM_D, .limits = { .concurrency = 2 } },
+	{ "", "one lease of each host", CLAIM_D, .edits = { SET(PUSH_C, host, 1), SET(PUSH_D, host, 2) },
+	  .limits = { .concurrency = 2, .attribute_concurrency = 1 } },
+	{ "", "as many deliveries at once as may come", .limits = { .rate = 1, .burst = 4 } },
+	{ "", "a message waits for five of a share with five times its weight", CLAIM_D_LAST, .edits = { SET(PUSH_D, share, 1) },
+	  .limits = { .weights = { 5, 1, 1, 1 } } },
+	{ "", "a message of the same share came meanwhile", CLAIM_D_LAST, .edits = { SET(PUSH_D, share, 1), SET(PUSH_C, share, 1) },
+	  .limits = { .weights = { 7, 3, 1, 1 } } },
+	{ "", "a message of a worse priority waits longer", CLAIM_D_LAST, .edits = { SET(PUSH_D, share, 1), SET(PUSH_D, priority, 1) },
+	  .limits = { .weights = { 1, 3, 1, 1 } } },
+	{ "", "turns begin anew at a fault", CLAIM_D_LAST, .edits = { SET(PUSH_D, share, 1) }, .limits = { .weights = { 1, 1, 1, 1 } },
+	  .add = { { .kind = EVENT_FAULT, .start = 100, .end = 110 }, { .kind = EVENT_FAULT, .start = 120, .end = 130 } } },
+	{ "", "an unknown ack enqueued", ENQUEUED_BY_B, .row = { 6, F, STATE_READY } },
+	{ "", "an unknown ack did not enqueue", ENQUEUED_BY_B, .row = { 2, B, STATE_READY } },
+	{ "", "a batch that called back", .add = { { .kind = EVENT_BATCH, .name = 9 }, CALLBACK(7) } },
+	{ "", "an unknown close", .add = { { .kind = EVENT_BATCH, .name = 9, .outcome = OUTCOME_UNKNOWN } } },
 	{ "", "tokens of several shards", .edits = { SET(CLAIM_C, token, 12) }, .several = true, .token_floor = 10 },
 	{ "", "a row whose payload was left out", .edits = { SET(ROW_D, name, 0) } },
 };
