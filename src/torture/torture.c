@@ -22,7 +22,7 @@ enum {
 /* The limits of the queue: low enough to be reached, high enough to keep clients busy. */
 static const struct history_limits limits = {
 	.concurrency = 25,
-	.attribute_concurrency = 4,
+	.attribute_concurrency = 3,
 	.rate = 500,
 	.burst = 50,
 	.weights = { 1, 3, 1, 1 },

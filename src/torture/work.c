@@ -59,7 +59,7 @@ work_item(struct torture *t, struct dice *d)
 	if (!t->history.limits.weights[0])
 		return item;
 	item.share = (uint8_t)dice_below(d, 4);
-	item.host = dice_chance(d, 15) ? (uint8_t)(1 + dice_below(d, 3)) : 0;
+	item.host = dice_chance(d, 40) ? (uint8_t)(1 + dice_below(d, 3)) : 0;
 	return item;
 }
 
