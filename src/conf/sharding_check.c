@@ -112,7 +112,7 @@ check_name(struct map_check *k, struct sharding_rule *r, const char *where)
 	char folded[NAME_TEXT];
 	struct slu_err why;
 
-	if (r->by == SUPPLIER_FROM || reserved_is(slice_of(r->name)))
+	if (r->by == SUPPLIER_FROM || reserved_moves(slice_of(r->name)))
 		lower(r->name);
 	else if (name_fold(slice_of(r->name), r->by == SUPPLIER_TENANT ? "tenant" : "command",
 			   folded, &why))

@@ -25,9 +25,10 @@
 #define ENGINE_MSGBATCH_H
 
 #include "base/bytes.h"
+#include "core/reserved.h"
 #include "engine/message.h"
 
-#define MSGBATCH_QUEUE ".batches"
+#define MSGBATCH_QUEUE BATCH_QUEUE
 #define MSGBATCH_KEEP  (24 * SLU_HOUR)
 #define MSGBATCH_NEVER (7258118400 * SLU_SEC) /* 2200-01-01 */
 

@@ -180,14 +180,14 @@ def test_members_on_other_shards_count_once_over_kills(tmp_path):
         assert counts(server, batch) == ("failed", 5, 4, 1) and over(server) == ["all"]
 
 
-MOVES = """sharding: {enabled: true, defaultShard: red}
+MOVES = """sharding: {enabled: true, defaultShard: red, commandMappings: {.batches: red}}
 shards: {red: {engine: log}, blue: {engine: log}}
 """
 
 
-@pytest.mark.parametrize("moved", ["part"])
+@pytest.mark.parametrize("moved", ["part", ".batches"])
 def test_a_batch_counts_its_members_while_a_queue_moves(tmp_path, moved):
-    """To another shard, and back."""
+    """The queue of the members, or the queue of the batches: to another shard, and back."""
     with Mover(tmp_path, MOVES, engine="log") as server:
         batch = make(server)
         join(server, batch, "a", "b", "c", "d")

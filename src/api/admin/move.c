@@ -46,14 +46,14 @@ struct state {
 	struct slu_err err;
 };
 
-/* A queue, or the lock keys, schedules or tasks, which live in queues with reserved names. */
+/* A queue, or the lock keys, schedules, tasks or batches, which live in queues with reserved names. */
 static int
 param_read_command(const struct param *p, struct param_text text, void *place,
 		   struct slu_err *err)
 {
 	const struct slice name = { text.p, text.n };
 
-	if (!reserved_is(name))
+	if (!reserved_moves(name))
 		return param_read_name(p, text, place, err);
 	*(struct slice *)place = name;
 	return 0;
