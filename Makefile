@@ -132,6 +132,7 @@ bench: build ## measure the library and the server beside bare references
 	$(BUILD)/sluice bench cycle
 	$(BUILD)/sluice bench latency
 	$(BUILD)/sluice bench backlog --messages 1000000 --batch 100
+	bench/console/run $(BUILD)/sluiced $(BUILD)/sluice
 
 .PHONY: bench-instructions
 bench-instructions: setup-bench build ## count the instructions of a message, beside their bounds: INSTRUCTIONS='--before DIR'
