@@ -62,8 +62,10 @@ struct call {
 	bool upgraded;   /* call_frames */
 	uint64_t number; /* of a frame */
 
+	size_t body_at; /* bytes of `in` before the body */
+
 	/* From here on memory is kept for later calls. */
-	struct buf in;     /* the body as it arrives */
+	struct buf in;     /* the body as it arrives, or the read that brought all of it */
 	struct buf piece;  /* the piece that take was given */
 	struct buf fields; /* added ones: name, NUL, value, NUL, ... */
 };

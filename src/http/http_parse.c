@@ -10,6 +10,7 @@
 
 enum {
 	BODY_AHEAD = 64 * 1024, /* set aside at once for a body whose length is known */
+	BODY_STAYS = 16 * 1024, /* a body from this size on is not copied if one read brought all of it */
 	LOGGED = 128            /* bytes of a path that no route has */
 };
 
@@ -172,6 +173,35 @@ reserve_body(struct call *call, uint64_t length)
 	call->in.size = size;
 }
 
+/* Whether a body of `length` bytes that begins at p can stay where the read has put it. */
+static bool
+may_stay(const struct conn *c, const struct call *call, const char *p, uint64_t length)
+{
+	return length >= BODY_STAYS && length <= FRONT_READ && call->in.n == 0 && !call->route->take &&
+	       conn_may_swap(c, (struct slice){ p, (size_t)length });
+}
+
+/* The call takes the memory of the read, and gives its own for the next one. Returns false if there is none. */
+static bool
+keep_read(struct conn *c, struct call *call, struct slice body)
+{
+	struct buf *const in = &call->in;
+
+	if (in->size != FRONT_READ + 1) {
+		char *const p = mem_alloc(FRONT_READ + 1);
+
+		if (!p)
+			return false;
+		mem_free(in->p);
+		in->p = p;
+		in->size = FRONT_READ + 1;
+	}
+	in->p = conn_swap_read(c, in->p);
+	call->body_at = (size_t)(body.p - in->p);
+	in->n = call->body_at + body.n;
+	return true;
+}
+
 /* CALL-9. The body of a refused call is not read: then the connection ends. */
 static bool
 authorize(struct conn *c, struct call *call)
@@ -247,7 +277,8 @@ on_head(struct conn *c)
 	http_begin_body(call);
 	if (!call->route->early && conn_hold(c, x))
 		return;
-	reserve_body(call, r->length);
+	if (c->rest.n < r->length || !may_stay(c, call, c->rest.p, r->length))
+		reserve_body(call, r->length);
 	if (r->expect_continue && c->rest.n == 0)
 		x->ahead = slice_of(go_on);
 }
@@ -268,7 +299,8 @@ on_body(struct conn *c, struct slice body)
 	c->moved += body.n;
 	if (!x)
 		return; /* of a request that was refused */
-	buf_put(in, body.p, body.n);
+	if (body.n != http_request(c)->length || !may_stay(c, call_of(x), body.p, body.n) || !keep_read(c, call_of(x), body))
+		buf_put(in, body.p, body.n);
 	conn_charge(c->front, x, body.n);
 	if (in->failed && x->taking)
 		conn_close(c); /* it cannot be answered now */
@@ -300,7 +332,7 @@ on_end(struct conn *c)
 		return;
 	}
 	c->reading = NULL;
-	call->body = buf_slice(&call->in);
+	call->body = (struct slice){ call->in.p ? call->in.p + call->body_at : NULL, call->in.n - call->body_at };
 	http_run(call);
 }
 

@@ -10,6 +10,10 @@
 #include <assert.h>
 #include <sys/socket.h>
 
+enum {
+	MOVED = 4 * 1024 /* most bytes that conn_swap_read copies */
+};
+
 struct exchange *
 conn_add(struct conn *c)
 {
@@ -135,6 +139,27 @@ read_on(struct conn *c, bool on)
 	if (!on)
 		return uv_read_stop(&c->uv.stream);
 	return uv_read_start(&c->uv.stream, on_alloc, on_read);
+}
+
+bool
+conn_may_swap(const struct conn *c, struct slice bytes)
+{
+	const char *const read = c->front->read, *const end = bytes.p + bytes.n;
+
+	return bytes.p >= read && end <= read + FRONT_READ && c->rest.p + c->rest.n <= end + MOVED;
+}
+
+char *
+conn_swap_read(struct conn *c, char *instead)
+{
+	char *const read = c->front->read;
+
+	assert(c->rest.n <= MOVED);
+	if (c->rest.n > 0)
+		memcpy(instead, c->rest.p, c->rest.n);
+	c->rest.p = instead;
+	c->front->read = instead;
+	return read;
 }
 
 /* --- turns -------------------------------------------------------------------- */

@@ -112,6 +112,14 @@ void conn_expire(struct conn *c);
 /* Adds an exchange behind all others. NULL: no memory. */
 struct exchange *conn_add(struct conn *c);
 
+/* Whether the bytes are in the memory of the last read, and so few follow in c->rest that they can move: then
+ * conn_swap_read may take that memory. */
+bool conn_may_swap(const struct conn *c, struct slice bytes);
+
+/* Takes the memory of the last read, so that what is in it need not be copied: FRONT_READ + 1 bytes, for the caller to free.
+ * `instead` has the same size and belongs to the front now; c->rest moves there. */
+char *conn_swap_read(struct conn *c, char *instead);
+
 /* SERVER-8: count n more bytes of a request. */
 void conn_charge(struct front *f, struct exchange *x, size_t n);
 

@@ -258,7 +258,8 @@ front_open(struct front **out, struct front_shared *shared, unsigned number,
 
 	if (!f)
 		return slu_fail(err, SLU_ENOMEM, "out of memory: network thread");
-	rc = open_protocols(f, shared);
+	f->read = mem_alloc(FRONT_READ + 1);
+	rc = f->read ? open_protocols(f, shared) : SLU_ENOMEM;
 	if (rc)
 		slu_fail(err, rc, "out of memory: network thread");
 	else
@@ -268,6 +269,7 @@ front_open(struct front **out, struct front_shared *shared, unsigned number,
 	if (rc) {
 		loop_close(f->loop);
 		close_protocols(f);
+		mem_free(f->read);
 		mem_free(f);
 		return rc;
 	}
@@ -295,5 +297,6 @@ front_free(struct front *f)
 	close_protocols(f);
 	tls_room_free(f->tls_room);
 	slab_release(&f->slab);
+	mem_free(f->read);
 	mem_free(f);
 }

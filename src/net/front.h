@@ -98,7 +98,7 @@ struct front {
 	uint64_t counts[SERVER_METRICS]; /* since they were published; gauges too */
 	uint64_t counted;                /* bit i: counts[i] may be other than 0 */
 	size_t bodies;                   /* SERVER-8: bytes of requests and answers */
-	char read[FRONT_READ];           /* every read goes here first */
+	char *read;                      /* FRONT_READ bytes and one more: every read goes here first */
 };
 
 int front_open(struct front **out, struct front_shared *shared, unsigned number,

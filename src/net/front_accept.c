@@ -61,9 +61,9 @@ send_busy(struct front *f, uv_stream_t *stream, struct slice text)
 
 	if (uv_fileno((uv_handle_t *)stream, &fd))
 		return;
-	(void)recv(fd, f->read, sizeof f->read, MSG_DONTWAIT); /* thrown away */
-	(void)uv_try_write(stream, &buf, 1);                   /* if it fails, the client gets no reason */
-	(void)shutdown(fd, SHUT_WR);                           /* closed at once anyway */
+	(void)recv(fd, f->read, FRONT_READ, MSG_DONTWAIT); /* thrown away */
+	(void)uv_try_write(stream, &buf, 1);               /* if it fails, the client gets no reason */
+	(void)shutdown(fd, SHUT_WR);                       /* closed at once anyway */
 }
 
 static void

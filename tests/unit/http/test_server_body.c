@@ -99,6 +99,7 @@ static const struct route routes[] = {
 	{ "POST", "/apart", handle, .take = take_apart, .max_body = LARGE },
 	{ "POST", "/stuck", handle, .take = take_stuck, .max_body = LARGE },
 	{ "POST", "/enough", handle, .take = take_enough, .max_body = LARGE },
+	{ "POST", "/keep", fx_wait, .max_body = LARGE },
 	{ "GET", "/healthz", fx_healthz, .max_body = 0 },
 };
 
@@ -236,6 +237,53 @@ TEST(bytes_behind_a_whole_body_are_the_next_request)
 	CHECK_CONTAINS(expected(10), got);
 	CHECK_CONTAINS("ok\n", got);
 	CHECK_EQ(1u, atomic_load(&pieces), "without a body there are none");
+}
+
+/* Adds a request with n bytes from `from` on. */
+static void
+put_request(struct buf *b, size_t from, size_t n)
+{
+	buf_printf(b, "POST /keep?ok HTTP/1.1\r\nHost: h\r\nContent-Length: %zu\r\n\r\n", n);
+	buf_put(b, large + from, n);
+}
+
+static void
+check_body(unsigned i, size_t from, size_t n)
+{
+	WAIT_UNTIL(atomic_load(&fx.n_kept) > i);
+	CHECK_EQ(n, fx.kept[i].call->body.n);
+	CHECK(memcmp(large + from, fx.kept[i].call->body.p, n) == 0);
+}
+
+/* The memory of the read goes to the call, and what follows in it to the next read. */
+TEST(a_body_that_one_read_brought_stays_as_it_is_while_others_arrive)
+{
+	static const size_t sizes[] = { 100, 16 * 1024 - 1, 16 * 1024, 30000, 60000, 64 * 1024, 70000 };
+	unsigned n = 0;
+
+	EACH(i, sizes)
+		for (size_t behind = 0; behind < 3; behind++) {
+			const int fd = dial();
+			struct buf b;
+			size_t first;
+
+			buf_init(&b, 1 << 20);
+			put_request(&b, i, sizes[i]);
+			first = b.n + (behind == 0 ? 0 : behind == 1 ? 20
+								     : 6000);
+			put_request(&b, 1000 + i, 20000);
+			send_bytes(fd, b.p, first);
+			check_body(n, i, sizes[i]);
+			send_bytes(fd, b.p + first, b.n - first);
+			check_body(n + 1, 1000 + i, 20000);
+			check_body(n, i, sizes[i]);
+			fx_release(n);
+			fx_release(n + 1);
+			(void)recv_until(fd, "ok", 2);
+			hang_up(fd);
+			buf_release(&b);
+			n += 2;
+		}
 }
 
 /* Backpressure: two pieces in memory, and a little in the connection. */
