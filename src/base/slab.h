@@ -22,7 +22,8 @@
 #define SLAB_NONE UINT32_MAX /* no handle; a slab holds fewer items than this */
 
 enum {
-	SLAB_CHUNK_BITS = 12 /* of slab_init: 4,096 items a chunk */
+	SLAB_CHUNK_BITS = 12, /* of slab_init: 4,096 items a chunk */
+	SLAB_FEW_BITS = 4     /* for slab_init_chunked: 16 items a chunk, of things that are few and large */
 };
 
 struct slab_chunk {
@@ -86,6 +87,19 @@ slab_at(const struct slab *s, uint32_t handle)
 	return s->chunks[handle >> s->chunk_bits].items +
 	       (size_t)(handle & mask) * s->item_size;
 }
+
+/* The same for a slab whose chunks and items have constant sizes: half of the instructions. */
+static inline void *
+slab_at_sized(const struct slab *s, uint32_t handle, unsigned chunk_bits, size_t item_size)
+{
+	return s->chunks[handle >> chunk_bits].items + (size_t)(handle & ((1u << chunk_bits) - 1)) * item_size;
+}
+
+/* An item of a slab of slab_init. */
+#define SLAB_AT(slab, handle, type) ((type *)slab_at_sized((slab), (handle), SLAB_CHUNK_BITS, sizeof(type)))
+
+/* An item of a slab with SLAB_FEW_BITS. */
+#define SLAB_AT_FEW(slab, handle, type) ((type *)slab_at_sized((slab), (handle), SLAB_FEW_BITS, sizeof(type)))
 
 /* For a scan of all items: returns whether a handle below `fresh` has memory behind it and was in
  * use at some time. A free item keeps its old content behind its first 8 bytes. */

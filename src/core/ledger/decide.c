@@ -300,14 +300,15 @@ ledger_claim_for(struct ledger *l, uint32_t queue, const struct ledger_taker *ta
 		 slu_time now, struct change *out, struct ledger_passed *passed)
 {
 	struct ledger_queue *q = ledger_queue(l, queue);
+	const slu_time at = now > l->now ? now : l->now;
 	uint32_t h;
 	int rc;
 
 	assert(taker->lease >= 0);
-	*out = ledger_begin(l, CHANGE_NONE, now);
-	rc = q->gates ? look_at_gates(l, q, out->at) : 0;
+	out->kind = CHANGE_NONE; /* and nothing else of it counts */
+	rc = q->gates ? look_at_gates(l, q, at) : 0;
 	if (!rc)
-		rc = pick_best(l, q, taker, out->at, &h, passed);
+		rc = pick_best(l, q, taker, at, &h, passed);
 	if (rc || h == SLAB_NONE)
 		return rc;
 	return decide_claim(l, q, h, taker, now, out);

@@ -7,10 +7,6 @@
 
 #include <assert.h>
 
-enum {
-	FEW_BITS = 4 /* chunks of 16 queues or namespaces */
-};
-
 static uint64_t
 msg_hash(const void *msgs, uint32_t h)
 {
@@ -103,9 +99,9 @@ init_parts(struct ledger *l)
 	slab_init(&l->terms, sizeof(struct own_terms));
 	heap_init(&l->deadlines, &l->msgs, pos);
 	heap_init(&l->ttls, &l->msgs, offsetof(struct msg, q.own32));
-	slab_init_chunked(&l->spaces, sizeof(struct space), FEW_BITS);
+	slab_init_chunked(&l->spaces, sizeof(struct space), SLAB_FEW_BITS);
 	map_init(&l->space_names, &l->spaces, space_hash, space_is);
-	slab_init_chunked(&l->queues, sizeof(struct ledger_queue), FEW_BITS);
+	slab_init_chunked(&l->queues, sizeof(struct ledger_queue), SLAB_FEW_BITS);
 	map_init(&l->queue_names, &l->queues, queue_hash, queue_is);
 	heap_init(&l->agenda, &l->queues, offsetof(struct ledger_queue, pos));
 	l->trend_first = l->trend_last = SLAB_NONE;
@@ -384,7 +380,7 @@ int
 ledger_queue_spell(struct ledger *l, uint32_t queue, const struct spelling *as)
 {
 	struct ledger_queue *q = ledger_queue(l, queue);
-	struct space *s = slab_at(&l->spaces, q->space);
+	struct space *s = SLAB_AT_FEW(&l->spaces, q->space, struct space);
 	const int rc = spell(&s->shown, s->name, as->space);
 
 	return rc ? rc : spell(&q->shown, q->name, as->queue);

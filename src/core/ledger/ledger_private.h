@@ -260,7 +260,7 @@ struct ledger {
 static inline struct msg *
 ledger_msg(const struct ledger *l, uint32_t h)
 {
-	return slab_at(&l->msgs, h);
+	return SLAB_AT(&l->msgs, h, struct msg);
 }
 
 /* For a scan of all handles below msgs.fresh: NULL if the handle is free. */
@@ -274,7 +274,7 @@ ledger_scan_msg(const struct ledger *l, uint32_t h)
 static inline struct ledger_queue *
 ledger_queue(const struct ledger *l, uint32_t h)
 {
-	return slab_at(&l->queues, h);
+	return SLAB_AT_FEW(&l->queues, h, struct ledger_queue);
 }
 
 static inline bool
@@ -286,13 +286,13 @@ ledger_has_queue(const struct ledger *l, uint32_t h)
 static inline struct order_key *
 ledger_key(const struct ledger *l, uint32_t h)
 {
-	return slab_at(&l->keys, h);
+	return SLAB_AT(&l->keys, h, struct order_key);
 }
 
 static inline struct lease *
 ledger_lease(const struct ledger *l, const struct msg *m)
 {
-	return slab_at(&l->leases, m->link);
+	return SLAB_AT(&l->leases, m->link, struct lease);
 }
 
 /* The next leased message of the queue, or SLAB_NONE. */
@@ -305,7 +305,7 @@ ledger_lease_next(const struct ledger *l, uint32_t h)
 static inline struct more *
 ledger_more(const struct ledger *l, const struct msg *m)
 {
-	return slab_at(&l->more, m->more);
+	return SLAB_AT(&l->more, m->more, struct more);
 }
 
 /* Terms of a message; zeros: it has those of its queue. */
@@ -336,7 +336,7 @@ ledger_keep(const struct ledger *l, const struct msg *m)
 static inline struct msg_lane *
 ledger_lane(const struct ledger *l, uint32_t h)
 {
-	return slab_at(&l->lanes, h);
+	return SLAB_AT(&l->lanes, h, struct msg_lane);
 }
 
 /* The flow of a message, or SHARES_PLAIN; the strand of its value, or SLAB_NONE. */
