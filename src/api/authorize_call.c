@@ -40,9 +40,10 @@ static bool
 check_query(struct call *c)
 {
 	const struct route *const r = c->route;
-	struct slu_err err = { 0 };
+	struct slu_err err;
 	int rc;
 
+	no_err(&err);
 	if (c->query.n == 0 || r->query == QUERY_READ)
 		return true;
 	rc = params_check(c->query, r->dialect->params, r->query == QUERY_ANY, &err);
@@ -107,9 +108,10 @@ authorize_call(struct call *c, void *arg)
 		.signs = c->route->dialect->signs,
 		.web = page_of(c, r),
 	};
-	struct slu_err err = { 0 };
+	struct slu_err err;
 	int rc;
 
+	no_err(&err);
 	dialect_begin(c, api); /* also for refusals */
 	rc = authorize_caller(api, &c->x, &q, &err);
 	if (rc)

@@ -77,9 +77,10 @@ read_worker(struct apicall *a)
 {
 	const struct slice field = call_field(call_of(a->x), "sluice-worker");
 	struct worker_beat *b;
-	struct slu_err err = { 0 };
+	struct slu_err err;
 	char *text;
 
+	no_err(&err);
 	if (!field.p)
 		return true;
 	b = arena_alloc(&a->memory, sizeof *b);
@@ -120,9 +121,10 @@ apicall_params(struct apicall *a, const struct param *rows, size_t n, void *out)
 {
 	const struct slice query = call_of(a->x)->query;
 	char *const room = arena_alloc(&a->memory, query.n);
-	struct slu_err err = { 0 };
+	struct slu_err err;
 	int rc = SLU_ENOMEM;
 
+	no_err(&err);
 	if (room)
 		rc = params_query(rows, n, query, room, out, &err);
 	return !apicall_refused(a, rc, err.text);
@@ -133,9 +135,10 @@ apicall_body(struct apicall *a, const struct param *rows, size_t n, void *out)
 {
 	const struct slice body = call_of(a->x)->body;
 	char *const room = arena_array(&a->memory, body.n, 2);
-	struct slu_err err = { 0 };
+	struct slu_err err;
 	int rc = SLU_ENOMEM;
 
+	no_err(&err);
 	if (room)
 		rc = params_json(rows, n, body, room, out, &err);
 	return !apicall_refused(a, rc, err.text);

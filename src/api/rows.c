@@ -145,11 +145,13 @@ write_rows(struct apicall *a, bool may_block)
 		return SLU_EBUSY;
 	for (; r->at < r->op->n_rows && !r->enough; r->at++) {
 		const struct op_row *const row = &r->op->rows[r->at];
-		struct slu_err err = { 0 };
+		struct slu_err err;
 		struct slice error;
 		struct message m;
-		const int rc = read_rest(r, read_near(r, may_block), may_block, &m, &error, &err);
+		int rc;
 
+		no_err(&err);
+		rc = read_rest(r, read_near(r, may_block), may_block, &m, &error, &err);
 		if (rc == SLU_ECORRUPT)
 			rows_damaged(r, &err);
 		else if (rc)

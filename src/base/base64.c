@@ -111,7 +111,8 @@ encode_wide(const char *alphabet, struct slice bytes, char *out)
 	return i;
 }
 
-/* The same with eight groups at once, while 28 bytes can be read. */
+/* The same with eight groups at once, of 28 bytes or more. The last step goes back to where 28 bytes can be read, and
+ * encodes some groups again. */
 __attribute__((target("avx2"))) static size_t
 encode_wider(const char *alphabet, struct slice bytes, char *out)
 {
@@ -121,11 +122,13 @@ encode_wider(const char *alphabet, struct slice bytes, char *out)
 		'a' - 26, '0' - 52, '0' - 52, '0' - 52, '0' - 52, '0' - 52, '0' - 52, '0' - 52,
 		'0' - 52, '0' - 52, '0' - 52, (char)(alphabet[62] - 62), (char)(alphabet[63] - 63),
 		'A', 0, 0));
-	size_t i = 0;
+	const size_t last = (bytes.n - 28) / 3 * 3;
+	char *const end = out + base64_text(last);
+	size_t at = 0;
 
-	for (; i + 28 <= bytes.n; i += 24, out += 32) {
-		const __m128i first = _mm_loadu_si128((const __m128i *)(bytes.p + i));
-		const __m128i second = _mm_loadu_si128((const __m128i *)(bytes.p + i + 12));
+	for (;;) {
+		const __m128i first = _mm_loadu_si128((const __m128i *)(bytes.p + at));
+		const __m128i second = _mm_loadu_si128((const __m128i *)(bytes.p + at + 12));
 		const __m256i in = _mm256_inserti128_si256(_mm256_castsi128_si256(first), second, 1);
 		const __m256i of = _mm256_shuffle_epi8(in, lanes);
 		const __m256i odd = _mm256_mulhi_epu16(
@@ -139,8 +142,11 @@ encode_wider(const char *alphabet, struct slice bytes, char *out)
 
 		_mm256_storeu_si256((__m256i *)out,
 				    _mm256_add_epi8(six, _mm256_shuffle_epi8(runs, run)));
+		if (at == last)
+			return last + 24;
+		at = at + 24 < last ? at + 24 : last;
+		out = at == last ? end : out + 32;
 	}
-	return i;
 }
 
 /* Encodes as many groups at once as the processor can. Returns the number of their bytes. */

@@ -77,15 +77,31 @@ parse_is_8_digits(const char *p)
 	       0x3333333333333333u;
 }
 
+/* How many digits the eight bytes of parse_load_8 begin with. */
+static inline unsigned
+parse_digits_of(uint64_t word)
+{
+	const uint64_t values = word ^ 0x3030303030303030u;
+	const uint64_t others = ((values + 0x7676767676767676u) | values) & 0x8080808080808080u;
+
+	return others ? (unsigned)__builtin_ctzll(others) / 8 : 8; /* a carry goes to later bytes alone */
+}
+
+/* The value of eight bytes that are digits, or 0. */
+static inline uint64_t
+parse_value_of(uint64_t word)
+{
+	word &= 0x0f0f0f0f0f0f0f0fu;
+	word = (word * 10 + (word >> 8)) & 0x00ff00ff00ff00ffu;
+	word = (word * 100 + (word >> 16)) & 0x0000ffff0000ffffu;
+	return (word * 10000 + (word >> 32)) & 0xffffffffu;
+}
+
 /* The value of eight digits. */
 static inline uint64_t
 parse_8_digits(const char *p)
 {
-	uint64_t word = parse_load_8(p) & 0x0f0f0f0f0f0f0f0fu;
-
-	word = (word * 10 + (word >> 8)) & 0x00ff00ff00ff00ffu;
-	word = (word * 100 + (word >> 16)) & 0x0000ffff0000ffffu;
-	return (word * 10000 + (word >> 32)) & 0xffffffffu;
+	return parse_value_of(parse_load_8(p));
 }
 
 #endif

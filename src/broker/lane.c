@@ -110,8 +110,9 @@ answer_down(struct lane *s, struct op *op)
 static void
 place_op(struct lane *s, struct op *op)
 {
-	struct slu_err err = { 0 };
+	struct slu_err err;
 
+	no_err(&err);
 	if (s->conf.tenure && lane_lacks_format(s, op, &err)) {
 		lane_fail_op(s, op, (int)err.code, &err);
 		return;

@@ -496,7 +496,7 @@ form(struct lane *s, struct batch *b, slu_time *due)
 static void
 run_next(struct lane *s)
 {
-	struct slu_err err = { 0 };
+	struct slu_err err;
 	const bool far = s->late && s->took > LANE_FAR;
 	struct batch b = {
 		.max_cost = far ? LANE_FAR_OPS : LANE_BATCH_OPS,
@@ -505,6 +505,7 @@ run_next(struct lane *s)
 	slu_time due;
 	int rc;
 
+	no_err(&err);
 	if (!form(s, &b, &due))
 		return;
 	s->ran = s->now;

@@ -14,7 +14,7 @@ void
 op_init(struct op *op, enum op_verb verb, struct slice space, struct slice queue,
 	void (*done)(struct op *op), void *owner)
 {
-	memset(op, 0, sizeof *op);
+	zero_large(op, sizeof *op);
 	op->verb = verb;
 	op->space = space;
 	op->queue = queue;

@@ -37,6 +37,8 @@ enum {
 	HAS_IDEM = 1 << 10,
 	HAS_DEADLINE = 1 << 23,
 	HAS_UNIQUE = 1 << 24,
+	/* Members that need no check beside that of their row. */
+	PLAIN = 1 << 0 | 1 << 1 | HAS_PAYLOAD | HAS_TEXT | HAS_JSON | 1 << 5 | HAS_DELAY | HAS_TTL,
 	N_FIXED = 5 /* rows that an item of a batch has in other forms: queue and payload */
 };
 
@@ -122,9 +124,9 @@ take_kind(struct json *r, struct arena *a, struct item *item)
 		json_fail(r, SLU_ENOMEM, r->p, "out of memory");
 }
 
-/* Checks the members together, and completes item->put. */
+/* Checks the members that few messages have, together with the others. */
 static void
-finish_item(struct json *r, struct arena *a, uint64_t given, struct item *item)
+finish_special(struct json *r, struct arena *a, uint64_t given, struct item *item)
 {
 	if ((given & HAS_DELIVER_AFTER) && (given & HAS_DELAY))
 		json_fail(r, SLU_EINVAL, NULL, "expected deliver_after or delay, not both");
@@ -140,51 +142,77 @@ finish_item(struct json *r, struct arena *a, uint64_t given, struct item *item)
 	    value_trace(a, item->parent, item->state, &item->put.m.trace))
 		json_fail(r, SLU_ENOMEM, r->p, "out of memory");
 	item->put.m.terms.batch = item->batch.id;
-	item->put.m.space = item->space.name;
-	item->put.m.queue = item->queue.name;
-	item->put.as = (struct spelling){ item->space.as, item->queue.as };
 	item->put.m.max_attempts = (uint16_t)item->max_attempts;
 }
 
-/* Decodes an item into item->put. */
+/* Checks the members together, and completes item->put. */
 static void
-decode_item(struct json *r, struct arena *a, struct json_again *again, struct item *item)
+finish_item(struct json *r, struct arena *a, uint64_t given, struct item *item)
 {
-	uint64_t given;
+	if (given & ~(uint64_t)PLAIN)
+		finish_special(r, a, given, item);
+	item->put.m.space = item->space.name;
+	item->put.m.queue = item->queue.name;
+	item->put.as = (struct spelling){ item->space.as, item->queue.as };
+}
 
-	*item = (struct item){ .put.m.prio = 5 };
-	given = json_fields_again(r, fields, COUNT(fields), JSON_STRICT, again, item);
-	take_payload(r, item, given);
-	finish_item(r, a, given, item);
+/* The item that is read lies where its put will stay; the rest of it is overwritten by the next item. So the array ends with
+ * room for an item. */
+static struct op_put *
+new_puts(struct arena *a, uint32_t room)
+{
+	return arena_alloc(a, room * sizeof(struct op_put) + (sizeof(struct item) - sizeof(struct op_put)));
 }
 
 int
 form_puts_begin(struct form_puts *e, struct arena *a, uint32_t room, struct slu_err *err)
 {
-	*e = (struct form_puts){ .puts = arena_array(a, room, sizeof *e->puts), .room = room };
+	*e = (struct form_puts){ .puts = new_puts(a, room), .room = room };
 	return e->puts ? 0 : slu_fail(err, SLU_ENOMEM, "out of memory");
 }
 
-/* Adds a put. */
+/* Room for one more put. Returns false if memory is out. */
+static bool
+make_room(struct form_puts *e, struct arena *a)
+{
+	const uint32_t more = e->room * 2;
+	struct op_put *puts;
+
+	if (e->n < e->room)
+		return true;
+	puts = new_puts(a, more);
+	if (!puts)
+		return false;
+	memcpy(puts, e->puts, e->n * sizeof *puts);
+	e->puts = puts;
+	e->room = more;
+	return true;
+}
+
+/* An empty item, at the place of the next put; NULL: out of memory. */
+static struct item *
+new_item(struct form_puts *e, struct arena *a)
+{
+	struct item *item;
+
+	if (!make_room(e, a))
+		return NULL;
+	item = (void *)&e->puts[e->n];
+	zero_large(item, sizeof *item);
+	item->put.m.prio = 5;
+	return item;
+}
+
+/* Adds a copy. */
 static void
 add(struct form_puts *e, struct arena *a, struct json *r, const struct op_put *put)
 {
-	const uint32_t more = e->room * 2;
-	struct op_put *puts = e->puts;
-
 	if (r->state == JSON_FAILED)
 		return;
-	if (e->n == e->room) {
-		puts = arena_array(a, more, sizeof *puts);
-		if (!puts) {
-			json_fail(r, SLU_ENOMEM, r->p, "out of memory");
-			return;
-		}
-		memcpy(puts, e->puts, e->n * sizeof *puts);
-		e->puts = puts;
-		e->room = more;
-	}
-	puts[e->n++] = *put;
+	if (make_room(e, a))
+		e->puts[e->n++] = *put;
+	else
+		json_fail(r, SLU_ENOMEM, r->p, "out of memory");
 }
 
 static void
@@ -209,18 +237,14 @@ add_copies(struct form_puts *e, struct arena *a, struct json *r, const struct it
 	}
 }
 
-/* Adds the message, then its copies. */
+/* Adds the copies of an item that was added. */
 static void
-add_item(struct form_puts *e, struct arena *a, struct json *r, const struct item *item)
+add_all_copies(struct form_puts *e, struct arena *a, struct json *r, const struct item *item)
 {
 	struct slu_err err = { 0 };
 	struct json names;
 	char *room;
 
-	add(e, a, r, &item->put);
-	e->batch |= item->batch.id != 0;
-	if (item->copies.n == 0 || r->state == JSON_FAILED)
-		return;
 	json_init(&names, item->copies, JSON_DEPTH);
 	room = arena_alloc(a, item->copies.n);
 	if (room)
@@ -231,22 +255,51 @@ add_item(struct form_puts *e, struct arena *a, struct json *r, const struct item
 			  room && json_explain(&names, -1, &err) ? err.text : "out of memory");
 }
 
+/* Adds the message of an item that is at its place, then its copies. */
+static void
+add_item(struct form_puts *e, struct arena *a, struct json *r, const struct item *item)
+{
+	struct item whole;
+
+	if (r->state == JSON_FAILED)
+		return;
+	e->n++;
+	e->batch |= item->batch.id != 0;
+	if (item->copies.n == 0)
+		return;
+	whole = *item; /* its end is the place of the next one */
+	add_all_copies(e, a, r, &whole);
+}
+
+static void
+decode_item(struct form_puts *e, struct arena *a, struct json *r, struct json_again *again)
+{
+	struct item *const item = new_item(e, a);
+	uint64_t given;
+
+	if (!item) {
+		json_fail(r, SLU_ENOMEM, r->p, "out of memory");
+		return;
+	}
+	given = json_fields_again(r, fields, COUNT(fields), JSON_STRICT, again, item);
+	take_payload(r, item, given);
+	finish_item(r, a, given, item);
+	add_item(e, a, r, item);
+}
+
 static void
 decode_items(struct form_puts *e, struct arena *a, struct json *r)
 {
-	struct json_again again = { 0 };
+	static _Thread_local struct json_habit habit;
+	struct json_again again = { .habit = &habit };
 	uint32_t n = 0;
 
 	json_array(r);
 	while (json_element(r)) {
-		struct item item;
-
-		if (n == API_ENQUEUE_MAX) {
+		if (n == API_ENQUEUE_MAX)
 			json_fail(r, SLU_EINVAL, r->p, "expected at most %d items", API_ENQUEUE_MAX);
-		} else {
-			decode_item(r, a, &again, &item);
-			add_item(e, a, r, &item);
-		}
+		else
+			decode_item(e, a, r, &again);
 		n += r->state != JSON_FAILED;
 		e->items = n;
 	}
@@ -261,7 +314,6 @@ form_puts_decode(struct form_puts *e, struct arena *a, struct slice body,
 	/* An estimate from the size of the body. If it is too small, grow copies. */
 	const uint32_t size = body.n / 256 < API_ENQUEUE_MAX ? (uint32_t)(body.n / 256) + 1 : API_ENQUEUE_MAX;
 	char *const room = arena_alloc(a, body.n);
-	struct item item;
 	struct json r;
 	bool many;
 
@@ -273,12 +325,10 @@ form_puts_decode(struct form_puts *e, struct arena *a, struct slice body,
 	json_init(&r, body, JSON_DEPTH);
 	json_room(&r, room, body.n);
 	many = json_peek(&r) != JSON_OBJECT;
-	if (many) {
+	if (many)
 		decode_items(e, a, &r);
-	} else {
-		decode_item(&r, a, NULL, &item);
-		add_item(e, a, &r, &item);
-	}
+	else
+		decode_item(e, a, &r, NULL);
 	if (!json_end(&r, NULL))
 		return 0;
 	if (many && r.depth > 0)
@@ -344,16 +394,20 @@ int
 form_puts_add(struct form_puts *e, struct arena *a, const struct spelled *space, const struct spelled *queue,
 	      struct slice payload, struct slice members, struct slu_err *err)
 {
-	struct item item = { .put.m = { .prio = 5, .payload = payload, .payload_size = payload.n } };
-	struct json r = { 0 };
+	struct item *const item = new_item(e, a);
 
-	item.space = *space;
-	item.queue = *queue;
-	if (members.n > 0)
-		return add_members(e, a, members, &item, err);
-	item.put.m.space = space->name;
-	item.put.m.queue = queue->name;
-	item.put.as = (struct spelling){ space->as, queue->as };
-	add(e, a, &r, &item.put);
-	return r.state == JSON_FAILED ? slu_fail(err, SLU_ENOMEM, "out of memory") : 0;
+	if (!item)
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
+	item->put.m.payload = payload;
+	item->put.m.payload_size = payload.n;
+	item->put.m.space = space->name;
+	item->put.m.queue = queue->name;
+	item->put.as = (struct spelling){ space->as, queue->as };
+	if (members.n == 0) {
+		e->n++;
+		return 0;
+	}
+	item->space = *space;
+	item->queue = *queue;
+	return add_members(e, a, members, item, err);
 }

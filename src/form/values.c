@@ -164,16 +164,10 @@ parse_lease(struct slice s, uint64_t *out)
 const char *
 value_lease_text(uint64_t token, char out[static VALUE_LEASE_TEXT])
 {
-	char *p = out + VALUE_LEASE_TEXT - 1;
-
-	*p = '\0';
-	do {
-		*--p = (char)('0' + token % 10);
-		token /= 10;
-	} while (token > 0);
-	*--p = '-';
-	*--p = 'l';
-	return p;
+	out[0] = 'l';
+	out[1] = '-';
+	*digits_put(out + 2, token) = '\0';
+	return out;
 }
 
 /* --- the same out of JSON ----------------------------------------------------- */

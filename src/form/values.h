@@ -26,6 +26,7 @@
 #define FORM_VALUES_H
 
 #include "base/bytes.h"
+#include "base/json/digits.h"
 #include "base/json/json_table.h"
 #include "base/receipt.h"
 
@@ -36,7 +37,7 @@ struct arena;
 #define VALUE_NO_LEASE UINT64_MAX
 
 enum {
-	VALUE_LEASE_TEXT = 24 /* with the NUL */
+	VALUE_LEASE_TEXT = 2 + DIGITS_ROOM
 };
 
 /* A name, folded and as written. */

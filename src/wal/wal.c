@@ -455,9 +455,10 @@ sync_later(const struct wal *w)
 int
 wal_commit(struct wal *w, bool sync, struct slu_err *err)
 {
-	struct slu_err local = { 0 };
+	struct slu_err local;
 	int rc;
 
+	no_err(&local);
 	err = err ? err : &local;
 	rc = wal_check(w, err);
 	if (!rc && w->group.records)
@@ -494,9 +495,10 @@ wal_begin_life(struct wal *w, struct slu_err *err)
 int
 wal_tick(struct wal *w, struct slu_err *err)
 {
-	struct slu_err local = { 0 };
+	struct slu_err local;
 	int rc;
 
+	no_err(&local);
 	err = err ? err : &local;
 	rc = wal_check(w, err);
 	if (rc || !w->dirty || clock_mono(w->conf.clock) < w->sync_by)

@@ -108,7 +108,8 @@ static const struct json_field fields[] = {
 static void
 check_again(struct slice document, char *room)
 {
-	struct json_again again = { 0 };
+	struct json_habit habit = { 0 };
+	struct json_again again = { .habit = &habit };
 	struct slu_err err = { 0 }, other_err = { 0 };
 	struct json r, s;
 

@@ -46,6 +46,7 @@ struct state {
 	bool kept;            /* the whole answer was written */
 	bool packed;          /* answer with a batch */
 	uint32_t n;           /* messages in the batch */
+	struct flat_place place;
 };
 
 /* --- when it is not taken ----------------------------------------------------- */
@@ -69,11 +70,11 @@ write_row(struct json_out *w, const struct op_row *row, const struct message *m,
 	  struct slice error)
 {
 	const struct rows *const r = CONTAINER(w, struct rows, w);
-	const struct state *const s = r->apicall->state;
+	struct state *const s = r->apicall->state;
 
 	(void)error; /* claims have none */
 	json_out_object(w, NULL);
-	flat_view_claimed(w, row, m, r->checkpoint, s->q.form);
+	flat_view_claimed(w, row, m, r->checkpoint, s->q.form, &s->place);
 	json_out_close(w);
 }
 
@@ -197,9 +198,10 @@ static void
 claim(struct apicall *a)
 {
 	struct state *const s = a->state;
-	struct slu_err err = { 0 };
+	struct slu_err err;
 	int rc;
 
+	no_err(&err);
 	(void)call_add(call_of(a->x), "Cache-Control", SLICE("no-store")); /* the answer is fine without */
 	rc = decode(a, s, &err);
 	if (apicall_refused(a, rc, err.text))

@@ -360,10 +360,11 @@ static void
 enqueue(struct apicall *a)
 {
 	struct state *const s = a->state;
-	struct slu_err err = { 0 };
+	struct slu_err err;
 	int64_t index;
 	int rc;
 
+	no_err(&err);
 	rc = decode(a, s, &index, &err);
 	if (rc) {
 		apicall_refuse_item(a, rc, err.text, index);

@@ -222,7 +222,8 @@ decode_item(struct flat_settle *s, struct json *r, struct json_again *again)
 static void
 decode_items(struct flat_settle *s, struct json *r)
 {
-	struct json_again again = { 0 };
+	static _Thread_local struct json_habit habits[OP_VERBS];
+	struct json_again again = { .habit = &habits[s->verb] };
 
 	json_array(r);
 	while (json_element(r)) {
@@ -474,9 +475,10 @@ flat_settle_packed_outcome(enum op_verb verb, const struct op_item *item, int rc
 {
 	const size_t at = out->n;
 	char *const room = buf_add(out, PACKED_OUTCOME_BYTES);
-	struct slu_err err = { 0 };
+	struct slu_err err;
 	char *p;
 
+	no_err(&err);
 	if (!rc)
 		rc = item->rc;
 	if (rc)
@@ -560,10 +562,11 @@ settle(struct apicall *a)
 {
 	const struct call *const c = call_of(a->x);
 	struct state *const s = a->state;
-	struct slu_err err = { 0 };
+	struct slu_err err;
 	int64_t index;
 	int rc;
 
+	no_err(&err);
 	s->s.verb = (enum op_verb)a->arg;
 	s->packed = packed_is_accepted(c);
 	rc = packed_is_sent(c) ? flat_settle_decode_packed(&s->s, &a->memory, c->body, &index, &err)

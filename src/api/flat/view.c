@@ -27,6 +27,12 @@ const char *const flat_view_reasons[DEAD_REASONS] = {
 	[DEAD_REJECTED] = "rejected",
 };
 
+#define PLACE_FORM ",\"namespace\":\"\",\"topic\":\"\",\"queue\":\"\"" /* without the names */
+
+enum {
+	SPACE_AT = sizeof(",\"namespace\":\"") - 1
+};
+
 void
 flat_view_place(struct json_out *w, struct slice space, struct slice queue)
 {
@@ -118,10 +124,50 @@ write_extras(struct json_out *w, const struct message *m)
 	write_source(w, m);
 }
 
-static void
-write_given(struct json_out *w, const struct op_row *row, const struct message *m)
+/* Writes the members of flat_view_place as they were written before, if the names are the same. */
+static bool
+repeat_place(struct json_out *w, const struct flat_place *place, struct slice space, struct slice queue)
 {
+	if (place->n == 0 || !slice_eq((struct slice){ place->text + SPACE_AT, place->space }, space) ||
+	    !slice_eq((struct slice){ place->text + place->queue_at, place->queue }, queue))
+		return false;
+	buf_put(w->b, place->text, place->n);
+	return true;
+}
+
+/* Keeps what flat_view_place wrote behind `at`. */
+static void
+keep_place(const struct json_out *w, size_t at, struct slice space, struct slice queue, struct flat_place *place)
+{
+	const size_t n = w->b->n - at, names = space.n + 2 * queue.n;
+
+	place->n = 0;
+	if (w->b->failed || n > sizeof place->text || n != strlen(PLACE_FORM) + names)
+		return; /* a name with an escape */
+	memcpy(place->text, w->b->p + at, n);
+	place->n = n;
+	place->space = space.n;
+	place->queue = queue.n;
+	place->queue_at = SPACE_AT + space.n + strlen("\",\"topic\":\"");
+}
+
+/* place: NULL, or what the message before had. The object has members already. */
+static void
+write_place(struct json_out *w, const struct message *m, struct flat_place *place)
+{
+	const size_t at = w->b->n;
+
+	if (place && repeat_place(w, place, m->space, m->queue))
+		return;
 	flat_view_place(w, m->space, m->queue);
+	if (place)
+		keep_place(w, at, m->space, m->queue, place);
+}
+
+static void
+write_given(struct json_out *w, const struct op_row *row, const struct message *m, struct flat_place *place)
+{
+	write_place(w, m, place);
 	json_out_i64(w, "priority", row->prio);
 	json_out_u64(w, "attempts", row->attempts);
 	json_out_u64(w, "failure_attempts", row->failures);
@@ -180,14 +226,14 @@ write_payload(struct json_out *w, struct slice payload, enum flat_as as)
 
 void
 flat_view_claimed(struct json_out *w, const struct op_row *row, const struct message *m,
-		  struct slice checkpoint, enum flat_as as)
+		  struct slice checkpoint, enum flat_as as, struct flat_place *place)
 {
 	flat_view_id(w, row->id);
 	write_receipt(w, row, m);
 	if (flat_view_has_payload(m))
 		write_payload(w, m->payload, as);
 	write_lease(w, row);
-	write_given(w, row, m);
+	write_given(w, row, m, place);
 	json_if_any(w, "checkpoint", checkpoint);
 }
 
@@ -285,7 +331,7 @@ flat_view_message(struct json_out *w, const struct op_row *row, const struct mes
 		write_payload(w, m->payload, as);
 	if (m->accepted)
 		json_out_u64(w, "payload_size", m->payload_size);
-	write_given(w, row, m);
+	write_given(w, row, m, NULL);
 	if (row->state == MSG_DELAYED)
 		json_out_time(w, "next_delivery", row->due);
 	if (row->expires != SLU_NEVER)

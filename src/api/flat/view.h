@@ -16,6 +16,10 @@ void flat_view_place(struct json_out *w, struct slice space, struct slice queue)
 
 void flat_view_id(struct json_out *w, uint64_t id);
 
+enum {
+	FLAT_PLACE = 160 /* bytes of the three members, if the names are not long */
+};
+
 /* False: api/stream.h writes the payload as the last member. */
 static inline bool
 flat_view_has_payload(const struct message *m)
@@ -35,9 +39,17 @@ enum flat_as {
 /* The form of a value of `as`. Returns SLU_EINVAL. */
 int flat_view_as(struct slice name, enum flat_as *as, struct slu_err *err);
 
-/* A claimed message: message, payload and lease. checkpoint: its state, JSON, or empty. */
-void flat_view_claimed(struct json_out *w, const struct op_row *row,
-		       const struct message *m, struct slice checkpoint, enum flat_as as);
+/* What flat_view_place wrote last, for messages that follow each other in one answer. Zeroed: nothing. */
+struct flat_place {
+	size_t n;            /* bytes of text */
+	size_t space, queue; /* bytes of the two names in it, which need no escapes */
+	size_t queue_at;     /* where the queue is */
+	char text[FLAT_PLACE];
+};
+
+/* A claimed message: message, payload and lease. checkpoint: its state, JSON, or empty. place: of the answer, or NULL. */
+void flat_view_claimed(struct json_out *w, const struct op_row *row, const struct message *m, struct slice checkpoint,
+		       enum flat_as as, struct flat_place *place);
 
 /* The same as an item of PACKED_MESSAGES (api/flat/packed.h), which has no receipt. */
 void flat_view_packed(struct buf *out, const struct op_row *row, const struct message *m, struct slice checkpoint);

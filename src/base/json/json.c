@@ -245,6 +245,38 @@ json_member(struct json *r, struct json_str *name)
 }
 
 bool
+json_member_is(struct json *r, struct slice name)
+{
+	const bool behind = r->state == JSON_BEHIND;
+	const char *const p = r->p + behind;
+
+	if (!behind && r->state != JSON_OPENED)
+		return false;
+	assert(r->depth > 0 && in_object(r));
+	if ((size_t)(r->end - r->p) < name.n + 4 || (behind && *r->p != ','))
+		return false;
+	if (p[0] != '"' || p[name.n + 1] != '"' || p[name.n + 2] != ':' || memcmp(p + 1, name.p, name.n) != 0)
+		return false;
+	r->value = p;
+	r->p = p + name.n + 3;
+	r->state = JSON_AT_VALUE;
+	return true;
+}
+
+bool
+json_object_again(struct json *r, struct slice head)
+{
+	if (r->state != JSON_AT_VALUE || (size_t)(r->end - r->p) <= head.n || r->depth == r->max_depth ||
+	    memcmp(r->p, head.p, head.n) != 0)
+		return false;
+	(void)open_level(r, true); /* there is a level left */
+	r->value = r->p;
+	r->p += head.n - 1;
+	r->state = JSON_AT_VALUE;
+	return true;
+}
+
+bool
 json_skip_members(struct json *r, struct slice members, size_t value)
 {
 	const bool behind = r->state == JSON_BEHIND;
@@ -340,11 +372,22 @@ enum {
 static inline const char *
 take_digits(const char *p, const char *end, uint64_t *out)
 {
+	static const uint32_t powers[] = { 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000 };
 	const char *const sure = end - p < SURE_DIGITS ? end : p + SURE_DIGITS;
 	uint64_t v = 0;
 
-	for (; sure - p >= 8 && parse_is_8_digits(p); p += 8)
-		v = 100000000 * v + parse_8_digits(p);
+	while (end - p >= 8 && p < sure) {
+		const uint64_t word = parse_load_8(p);
+		const unsigned found = parse_digits_of(word);
+		const unsigned n = found < (size_t)(sure - p) ? found : (unsigned)(sure - p);
+
+		if (n == 0)
+			break;
+		v = v * powers[n] + parse_value_of(word << (64 - 8 * n)); /* leading zeros */
+		p += n;
+		if (n < 8)
+			break;
+	}
 	for (; p < sure && *p >= '0' && *p <= '9'; p++)
 		v = 10 * v + (uint64_t)(*p - '0');
 	*out = v;

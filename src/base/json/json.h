@@ -114,12 +114,38 @@ bool json_element(struct json *r);
 void json_object(struct json *r);
 bool json_member(struct json *r, struct json_str *name);
 
+/* Skips the name if the next member has this one, which needs no escapes, and no space stands around it. Otherwise reads
+ * nothing and returns false: json_member reads the name, whatever it is. */
+bool json_member_is(struct json *r, struct slice name);
+
 /* Skips members that are known to be valid, as another object of the document has them, if the same
  * bytes come next. value: where in `members` the last value begins. Otherwise returns false. */
 bool json_skip_members(struct json *r, struct slice members, size_t value);
 
+/* Enters an object that begins with the bytes of `head`: those of another object of the document, from its brace to the
+ * colon behind a name. Its members before that name are known to be valid. Otherwise reads nothing and returns false. */
+bool json_object_again(struct json *r, struct slice head);
+
+/* Leaves the object if it ends here, without a look past space. Otherwise returns false: json_member looks. */
+static inline bool
+json_object_ends(struct json *r)
+{
+	if (r->state != JSON_BEHIND || r->p == r->end || *r->p != '}')
+		return false;
+	r->p++;
+	r->depth--;
+	return true;
+}
+
 /* Skips null and returns true if it comes next; otherwise returns false. */
 bool json_null(struct json *r);
+
+/* Whether json_null may return true: one look at the next byte. */
+static inline bool
+json_may_be_null(const struct json *r)
+{
+	return r->p == r->end || *r->p == 'n' || (unsigned char)*r->p <= ' ';
+}
 
 bool json_bool(struct json *r);
 

@@ -92,7 +92,7 @@ put_plain(struct buf *b, const char *text, size_t n)
 		memcpy(p, text, n);
 }
 
-static void
+static inline void
 put_string(struct buf *b, struct slice s)
 {
 	if (json_all_plain(s))
@@ -234,41 +234,15 @@ json_out_bool(struct json_out *w, const char *name, bool v)
 	buf_puts(w->b, v ? "true" : "false");
 }
 
-static const char pairs[] =
-	"0001020304050607080910111213141516171819"
-	"2021222324252627282930313233343536373839"
-	"4041424344454647484950515253545556575859"
-	"6061626364656667686970717273747576777879"
-	"8081828384858687888990919293949596979899";
-
-static inline char *
-put_pair(char *end, uint32_t v)
-{
-	return memcpy(end - 2, pairs + (size_t)v * 2, 2);
-}
-
-/* From the last digit to the first, four or two at a time: printf would take longer than the rest. */
 static void
 put_u64(struct buf *b, uint64_t v)
 {
-	char digits[20];
-	char *const end = digits + sizeof digits;
-	char *p = end;
-	uint32_t rest;
+	char digits[DIGITS_ROOM];
 
-	if (v < 10) {
-		buf_putc(b, (char)('0' + v));
-		return;
-	}
-	for (; v >= 10000; v /= 10000) {
-		rest = (uint32_t)(v % 10000);
-		p = put_pair(put_pair(p, rest % 100), rest / 100);
-	}
-	for (rest = (uint32_t)v; rest >= 10; rest /= 100)
-		p = put_pair(p, rest % 100);
-	if (rest > 0)
-		*--p = (char)('0' + rest);
-	buf_put(b, p, (size_t)(end - p));
+	if (!b->failed && b->size - b->n > DIGITS_ROOM)
+		b->n = (size_t)(digits_put(b->p + b->n, v) - b->p);
+	else
+		buf_put(b, digits, (size_t)(digits_put(digits, v) - digits));
 }
 
 void
@@ -283,6 +257,20 @@ void
 json_out_put_u64(struct json_out *w, uint64_t v)
 {
 	put_u64(w->b, v);
+}
+
+void
+json_out_slow_u64(struct json_out *w, struct slice name, uint64_t v)
+{
+	json_out_begin(w, name);
+	put_u64(w->b, v);
+}
+
+void
+json_out_slow_plain(struct json_out *w, struct slice name, struct slice text)
+{
+	json_out_begin(w, name);
+	put_plain(w->b, text.p, text.n);
 }
 
 void
@@ -351,27 +339,20 @@ json_out_reopen(struct json_out *w)
 	assert(w->object); /* the bit of its level is still set */
 }
 
-static const struct json_out_moment *
-moment_of(struct json_out *w, slu_time t)
+const struct json_out_moment *
+json_out_moment_of(struct json_out *w, slu_time t)
 {
 	struct json_out_moment *m = w->moments;
 
-	for (unsigned i = 0; i < 2; i++, m++)
-		if (m->n > 0 && m->t == t)
-			return m;
+	if (m[0].n > 0 && m[0].t == t)
+		return &m[0];
+	if (m[1].n > 0 && m[1].t == t)
+		return &m[1];
 	m = &w->moments[w->oldest];
 	w->oldest = !w->oldest;
 	m->t = t;
 	m->n = strlen(rfc3339_format(t, m->text));
 	return m;
-}
-
-void
-json_out_put_time(struct json_out *w, slu_time t)
-{
-	const struct json_out_moment *const m = moment_of(w, t);
-
-	put_plain(w->b, m->text, m->n);
 }
 
 void

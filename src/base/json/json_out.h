@@ -18,7 +18,10 @@
 #ifndef BASE_JSON_JSON_OUT_H
 #define BASE_JSON_JSON_OUT_H
 
+#include "base/json/digits.h"
 #include "base/rfc3339.h"
+
+#include <assert.h>
 
 enum {
 	JSON_OUT_DEPTH = 64
@@ -54,9 +57,10 @@ void json_out_close(struct json_out *w); /* the array or object that was opened 
 
 void json_out_name(struct json_out *w, struct slice name);
 
-/* The two halves of a value: the comma and the name, then the value. The functions below call both
- * inline, so that the compiler knows the length of the name and copies it without a call: a
- * delivered message has a dozen of them. */
+/* The compiler must know the name, to copy it without a call: a delivered message has a dozen of them. */
+#define JSON_OUT_INLINE static inline __attribute__((always_inline))
+
+/* The two halves of a value: the comma and the name, then the value. */
 
 /* Begins a member. Returns the room for its name of n bytes, NULL if the buffer failed. */
 char *json_out_member(struct json_out *w, size_t n);
@@ -68,15 +72,14 @@ void json_out_put_u64(struct json_out *w, uint64_t v);
 void json_out_put_i64(struct json_out *w, int64_t v);
 void json_out_put_str(struct json_out *w, struct slice text);
 void json_out_put_plain(struct json_out *w, struct slice text);
-void json_out_put_time(struct json_out *w, slu_time t);
 
-static inline struct slice
+JSON_OUT_INLINE struct slice
 json_out_own(const char *name)
 {
 	return name ? slice_of(name) : (struct slice){ 0 };
 }
 
-static inline void
+JSON_OUT_INLINE void
 json_out_begin(struct json_out *w, struct slice name)
 {
 	char *p;
@@ -93,22 +96,66 @@ json_out_begin(struct json_out *w, struct slice name)
 void json_out_null(struct json_out *w, const char *name);
 void json_out_bool(struct json_out *w, const char *name, bool v);
 
-static inline void
-json_out_i64(struct json_out *w, const char *name, int64_t v)
+/* A member, or without a name an element, when the buffer must grow: not inline. */
+void json_out_slow_u64(struct json_out *w, struct slice name, uint64_t v);
+void json_out_slow_plain(struct json_out *w, struct slice name, struct slice text);
+
+/* Begins a member with a value of at most `max` bytes, and returns the place of the value; json_out_past ends it. NULL: nothing
+ * was written, because there is no name, or no room at once. */
+JSON_OUT_INLINE char *
+json_out_room(struct json_out *w, struct slice name, size_t max)
 {
-	json_out_begin(w, json_out_own(name));
-	json_out_put_i64(w, v);
+	struct buf *const b = w->b;
+	const bool comma = w->behind;
+	char *p;
+
+	if (!name.p || b->failed || name.n + 4 + max >= b->size - b->n)
+		return NULL;
+	assert(w->object && !w->named);
+	w->behind = true;
+	p = b->p + b->n;
+	*p = ',';
+	p += comma;
+	*p++ = '"';
+	memcpy(p, name.p, name.n);
+	memcpy(p + name.n, "\":", 2);
+	return p + name.n + 2;
 }
 
-static inline void
+JSON_OUT_INLINE void
+json_out_past(struct json_out *w, const char *end)
+{
+	w->b->n = (size_t)(end - w->b->p);
+}
+
+JSON_OUT_INLINE void
+json_out_i64(struct json_out *w, const char *name, int64_t v)
+{
+	char *p = json_out_room(w, json_out_own(name), 1 + DIGITS_ROOM);
+
+	if (!p) {
+		json_out_begin(w, json_out_own(name));
+		json_out_put_i64(w, v);
+		return;
+	}
+	*p = '-';
+	p += v < 0;
+	json_out_past(w, digits_put(p, v < 0 ? -(uint64_t)v : (uint64_t)v));
+}
+
+JSON_OUT_INLINE void
 json_out_u64(struct json_out *w, const char *name, uint64_t v)
 {
-	json_out_begin(w, json_out_own(name));
-	json_out_put_u64(w, v);
+	char *const p = json_out_room(w, json_out_own(name), DIGITS_ROOM);
+
+	if (p)
+		json_out_past(w, digits_put(p, v));
+	else
+		json_out_slow_u64(w, json_out_own(name), v);
 }
 
 /* Escapes control characters, quote and backslash. A byte that is not UTF-8 becomes U+FFFD. */
-static inline void
+JSON_OUT_INLINE void
 json_out_str(struct json_out *w, const char *name, struct slice text)
 {
 	json_out_begin(w, json_out_own(name));
@@ -116,18 +163,37 @@ json_out_str(struct json_out *w, const char *name, struct slice text)
 }
 
 /* The same for a text that needs no escapes: ASCII without control characters, quote and backslash. */
-static inline void
+JSON_OUT_INLINE void
 json_out_plain(struct json_out *w, const char *name, struct slice text)
 {
-	json_out_begin(w, json_out_own(name));
-	json_out_put_plain(w, text);
+	char *const p = json_out_room(w, json_out_own(name), text.n + 2);
+
+	if (!p) {
+		json_out_slow_plain(w, json_out_own(name), text);
+		return;
+	}
+	p[0] = p[text.n + 1] = '"';
+	if (text.n > 0)
+		memcpy(p + 1, text.p, text.n);
+	json_out_past(w, p + text.n + 2);
 }
 
-static inline void
+/* The text of a moment, from the cache. */
+const struct json_out_moment *json_out_moment_of(struct json_out *w, slu_time t);
+
+JSON_OUT_INLINE void
 json_out_time(struct json_out *w, const char *name, slu_time t) /* RFC 3339 */
 {
-	json_out_begin(w, json_out_own(name));
-	json_out_put_time(w, t);
+	const struct json_out_moment *const m = json_out_moment_of(w, t);
+	char *const p = json_out_room(w, json_out_own(name), sizeof m->text + 2);
+
+	if (!p) {
+		json_out_slow_plain(w, json_out_own(name), (struct slice){ m->text, m->n });
+		return;
+	}
+	memcpy(p + 1, m->text, sizeof m->text); /* more than needed, in two stores */
+	p[0] = p[m->n + 1] = '"';
+	json_out_past(w, p + m->n + 2);
 }
 
 void json_out_base64(struct json_out *w, const char *name, struct slice bytes);

@@ -69,7 +69,7 @@ read_field(struct json *r, const struct json_field *f, uint64_t bit, bool also,
 	void *const place = (char *)out + f->offset;
 
 	*named |= bit;
-	if (!repeated && !f->required && json_null(r))
+	if (!repeated && !f->required && json_may_be_null(r) && json_null(r))
 		return;
 	if (repeated)
 		json_fail(r, SLU_EINVAL, NULL, "expected each member once");
@@ -77,7 +77,8 @@ read_field(struct json *r, const struct json_field *f, uint64_t bit, bool also,
 		read_again(r, f, also, place);
 	else
 		f->read(r, f, place);
-	json_blame(r, also ? f->also : f->name);
+	if (r->state == JSON_FAILED)
+		json_blame(r, also ? f->also : f->name);
 	seen->given |= bit;
 }
 
@@ -93,6 +94,10 @@ check_required(struct json *r, const struct json_field *fields, size_t n,
 				  fields[i].also.n > 0 ? fields[i].also.p : "", fields[i].also.n > 0 ? "\"" : "");
 }
 
+enum {
+	OFTEN = 32 /* bytes of a C member that repeats often: a name in two spellings */
+};
+
 /* How far an object is with the members that repeat. */
 enum again_state {
 	AGAIN_NONE, /* it had none so far */
@@ -106,6 +111,7 @@ struct object {
 	const struct json_field *fields;
 	size_t n;
 	void *out;
+	const char *brace; /* where it begins */
 	struct json_seen seen;
 	size_t last; /* 1 + the row that was read last; 0: none */
 	struct json_again *again;
@@ -117,7 +123,7 @@ static size_t
 guess(const struct object *o)
 {
 	if (o->again)
-		return o->again->next[o->last];
+		return o->again->habit->next[o->last];
 	return o->last < o->n ? o->last : 0;
 }
 
@@ -125,24 +131,25 @@ static void
 note_row(struct object *o, size_t row)
 {
 	if (o->again)
-		o->again->next[o->last] = (uint8_t)row;
+		o->again->habit->next[o->last] = (uint8_t)row;
 	o->last = row + 1;
 }
 
-/* Copies the values of the members that come next, if they are the members of the object before. The
- * object had none of their rows yet (AGAIN_NONE). */
+/* The object has the members that were remembered: copies their values. */
 static void
-copy_again(struct object *o)
+take_again(struct object *o)
 {
 	const struct json_again *const again = o->again;
 	const char *from = (const char *)again->values;
 
-	if (again->raw.n == 0 || !json_skip_members(o->r, again->raw, again->value))
-		return;
 	for (uint64_t rows = again->seen.given; rows; rows &= rows - 1) {
 		const struct json_field *const f = &o->fields[__builtin_ctzll(rows)];
+		char *const to = (char *)o->out + f->offset;
 
-		memcpy((char *)o->out + f->offset, from, f->size);
+		if (f->size == OFTEN)
+			memcpy(to, from, OFTEN); /* without a call */
+		else
+			memcpy(to, from, f->size);
 		from += f->size;
 	}
 	o->seen.named |= again->seen.named;
@@ -150,6 +157,17 @@ copy_again(struct object *o)
 	o->seen.given |= again->seen.given;
 	o->last = again->last;
 	o->state = AGAIN_OVER;
+}
+
+/* Takes the members that come next, if they are the members of the object before. The object had none of their rows yet
+ * (AGAIN_NONE). */
+static void
+copy_again(struct object *o)
+{
+	const struct json_again *const again = o->again;
+
+	if (again->raw.n > 0 && json_skip_members(o->r, again->raw, again->value))
+		take_again(o);
 }
 
 /* Copies the values of the rows in again->seen. Returns false if they do not fit. */
@@ -169,15 +187,15 @@ keep_values(const struct object *o, struct json_again *again)
 	return true;
 }
 
-/* Remembers a member that was read. */
+/* Remembers a member that was read; its name begins, with its quote, at `begin`. */
 static void
-remember(struct object *o, size_t row, const struct json_str *name)
+remember(struct object *o, size_t row, const char *begin)
 {
 	struct json_again *const again = o->again;
 	uint64_t rows = (uint64_t)1 << row;
 
 	if (o->state == AGAIN_NONE)
-		again->raw.p = name->raw.p - 1;
+		again->raw.p = begin;
 	else
 		rows |= again->seen.named | again->seen.also;
 	again->raw.n = (size_t)(o->r->p - again->raw.p);
@@ -185,6 +203,7 @@ remember(struct object *o, size_t row, const struct json_str *name)
 	again->seen = (struct json_seen){ o->seen.named & rows, o->seen.also & rows,
 					  o->seen.given & rows };
 	again->last = o->last;
+	again->head.n = 0;
 	o->state = AGAIN_OPEN;
 	if (o->r->state != JSON_FAILED && keep_values(o, again))
 		return;
@@ -192,39 +211,98 @@ remember(struct object *o, size_t row, const struct json_str *name)
 	o->state = AGAIN_OVER;
 }
 
+/* Reads the value of a member with the name at `begin`. */
 static void
-read_member(struct object *o, enum json_unknown unknown, const struct json_str *name)
+read_row(struct object *o, size_t row, bool also, const char *begin)
 {
-	size_t row = find(o->fields, o->n, guess(o), name);
+	read_field(o->r, &o->fields[row], (uint64_t)1 << row, also, &o->seen, o->out);
+	note_row(o, row);
+	if (o->again && o->state != AGAIN_OVER && o->fields[row].repeats)
+		remember(o, row, begin);
+	else if (o->state == AGAIN_OPEN)
+		o->state = AGAIN_OVER;
+}
+
+static void
+read_member(struct object *o, enum json_unknown unknown, size_t first, const struct json_str *name)
+{
+	size_t row = find(o->fields, o->n, first, name);
 	const bool also = row == o->n;
 
 	if (also)
 		row = find_also(o->fields, o->n, name);
-	if (row == o->n && unknown == JSON_STRICT)
+	if (row < o->n)
+		read_row(o, row, also, name->raw.p - 1);
+	else if (unknown == JSON_STRICT)
 		refuse(o->r, name);
-	if (row < o->n) {
-		read_field(o->r, &o->fields[row], (uint64_t)1 << row, also, &o->seen, o->out);
-		note_row(o, row);
-	}
-	if (o->again && o->state != AGAIN_OVER && row < o->n && o->fields[row].repeats)
-		remember(o, row, name);
-	else if (o->state == AGAIN_OPEN)
+	if (row == o->n && o->state == AGAIN_OPEN)
 		o->state = AGAIN_OVER;
+}
+
+/* Remembers the beginning of the object if it has nothing before the member `row`, whose value comes next, but the members
+ * that repeat. */
+static void
+remember_head(struct object *o, size_t row)
+{
+	struct json_again *const again = o->again;
+
+	if (!again || again->head.n > 0 || again->raw.n == 0 || o->state == AGAIN_NONE ||
+	    o->seen.named != again->seen.named || o->seen.also != again->seen.also ||
+	    (size_t)(o->r->value - o->brace) != again->raw.n + strlen("{,"))
+		return;
+	again->head = (struct slice){ o->brace, (size_t)(o->r->p - o->brace) };
+	again->follower = row;
+}
+
+/* Enters the object. If it begins as the one before, reads the member behind the repeated ones, too. */
+static void
+enter(struct object *o)
+{
+	const struct json_again *const again = o->again;
+
+	o->brace = o->r->p;
+	if (again && again->head.n > 0 && json_object_again(o->r, again->head)) {
+		take_again(o);
+		read_row(o, again->follower, false, NULL);
+	} else {
+		json_object(o->r);
+		o->brace = o->r->value;
+	}
+}
+
+/* Reads the next member, if there is one. Its name is probably that of the row that is guessed. */
+static bool
+read_next(struct object *o, enum json_unknown unknown)
+{
+	const size_t first = guess(o);
+	struct json_str name;
+
+	if (json_object_ends(o->r))
+		return false;
+	if (o->n > 0 && json_member_is(o->r, o->fields[first].name)) {
+		remember_head(o, first);
+		read_row(o, first, false, o->r->value);
+		return true;
+	}
+	if (!json_member(o->r, &name))
+		return false;
+	read_member(o, unknown, first, &name);
+	return true;
 }
 
 /* Whether the object has all rows that are required. Their set is made once for all objects. */
 static bool
 has_required(const struct object *o)
 {
-	struct json_again *const again = o->again;
+	struct json_habit *const habit = o->again->habit;
 
-	if (again->n != o->n) {
-		again->n = o->n;
-		again->required = 0;
+	if (habit->n != o->n) {
+		habit->n = o->n;
+		habit->required = 0;
 		for (size_t i = 0; i < o->n; i++)
-			again->required |= (uint64_t)o->fields[i].required << i;
+			habit->required |= (uint64_t)o->fields[i].required << i;
 	}
-	return (again->required & ~o->seen.given) == 0;
+	return (habit->required & ~o->seen.given) == 0;
 }
 
 uint64_t
@@ -232,21 +310,15 @@ json_fields_again(struct json *r, const struct json_field *fields, size_t n,
 		  enum json_unknown unknown, struct json_again *again, void *out)
 {
 	struct object o = { .r = r, .fields = fields, .n = n, .out = out, .again = again };
-	struct json_str name;
-	const char *begin;
 
 	assert(n <= 64);
-	json_object(r);
-	begin = r->value;
-	for (;;) {
+	enter(&o);
+	do {
 		if (again && o.state == AGAIN_NONE)
 			copy_again(&o);
-		if (!json_member(r, &name))
-			break;
-		read_member(&o, unknown, &name);
-	}
+	} while (read_next(&o, unknown));
 	if (!again || !has_required(&o))
-		check_required(r, fields, n, begin, o.seen.given);
+		check_required(r, fields, n, o.brace, o.seen.given);
 	return r->state == JSON_FAILED ? 0 : o.seen.given;
 }
 

@@ -92,16 +92,23 @@ struct json_seen {
 	uint64_t given; /* and the value was not null */
 };
 
-/* Members of an object that others repeat. Zeroed: none. */
+/* The order in which senders wrote members so far, for one table. Zeroed: nothing is known. A wrong guess costs time alone. */
+struct json_habit {
+	uint64_t required; /* the rows of the table that are required */
+	size_t n;          /* rows of the table; 0: not known yet */
+	uint8_t next[65];  /* for 1 + a row: the row that followed it; for 0: the first row */
+};
+
+/* Members of an object that others repeat. Zeroed but for habit: none. */
 struct json_again {
-	struct slice raw;      /* the members as written, without the comma behind; n 0: none */
-	size_t value;          /* where in raw the last value begins */
-	struct json_seen seen; /* their rows */
-	size_t last;           /* 1 + the row of the last one */
-	uint64_t values[8];    /* their C members, in the order of the rows */
-	uint64_t required;     /* the rows of the table that are required */
-	size_t n;              /* rows of that table; 0: not known yet */
-	uint8_t next[65];      /* for 1 + a row: the row that followed it; for 0: the first row */
+	struct json_habit *habit; /* of the caller, who may keep it for other documents */
+	struct slice raw;         /* the members as written, without the comma behind; n 0: none */
+	size_t value;             /* where in raw the last value begins */
+	struct json_seen seen;    /* their rows */
+	size_t last;              /* 1 + the row of the last one */
+	struct slice head;        /* from the brace to the colon of the member that follows them; n 0: not known */
+	size_t follower;          /* the row of that member */
+	uint64_t values[8];       /* their C members, in the order of the rows */
 };
 
 /* Reads the next object. At most 64 fields. Returns a bit for each member that the object has, 1 <<

@@ -146,10 +146,11 @@ void
 ledgerengine_claim(struct ledgerengine *k, struct op *op)
 {
 	const uint32_t queue = ledgerengine_queue(k, op);
-	struct slu_err err = { 0 };
+	struct slu_err err;
 	bool more = queue != SLAB_NONE;
 	int rc = 0;
 
+	no_err(&err);
 	op->n_rows = 0;
 	op->claim.passed = 0;
 	op->route.bytes = 0;

@@ -414,9 +414,11 @@ ledgerengine_put_all(struct ledgerengine *k, struct op *op, bool moved, struct s
 void
 ledgerengine_enqueue(struct ledgerengine *k, struct op *op)
 {
-	struct slu_err err = { 0 };
-	const int rc = ledgerengine_put_all(k, op, false, &err);
+	struct slu_err err;
+	int rc;
 
+	no_err(&err);
+	rc = ledgerengine_put_all(k, op, false, &err);
 	if (rc)
 		op_fail(op, rc, &err);
 }

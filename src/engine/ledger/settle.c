@@ -349,9 +349,10 @@ void
 ledgerengine_finish(struct ledgerengine *k, struct op *op)
 {
 	struct last_names last = { .rc = SLU_ENOTFOUND };
-	struct slu_err err = { 0 };
+	struct slu_err err;
 	int rc;
 
+	no_err(&err);
 	if (ledgerengine_is_of_batch(op)) {
 		ledgerengine_batch(k, op);
 		return;

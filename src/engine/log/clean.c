@@ -546,10 +546,11 @@ logengine_clean_slice(struct logengine *l)
 {
 	const uint64_t slice = l->appended > SLICE ? l->appended : SLICE;
 	struct logengine_clean *c = &l->clean;
-	struct slu_err err = { 0 };
+	struct slu_err err;
 	uint64_t seen = 0;
 	int rc = 0;
 
+	no_err(&err);
 	l->appended = 0;
 	c->slice = 0;
 	c->again = c->blocked = false;

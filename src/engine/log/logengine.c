@@ -591,9 +591,10 @@ free_files(struct logengine *l, struct slu_err *err)
 static void
 after_commit(struct logengine *l)
 {
-	struct slu_err err = { 0 };
+	struct slu_err err;
 	int rc;
 
+	no_err(&err);
 	rc = logengine_clean_end(l, &err);
 	if (!rc)
 		rc = wal_tick(l->wal, &err);

@@ -324,11 +324,12 @@ TEST(a_claimed_message_is_shown_whole)
 {
 	const struct op_row row = { .id = 4194305, .token = 12, .until = 31 * SLU_SEC, .prio = 3, .attempts = 2, .failures = 1, .max_attempts = 5, .state = MSG_LEASED };
 	const struct message m = { .accepted = SLU_SEC, .due = SLU_SEC, .space = SLICE("a"), .queue = SLICE("b"), .key = SLICE("k"), .correlation = SLICE("c"), .type = SLICE("t/x"), .attributes = SLICE("{\"x\":1}"), .payload = SLICE("hi") };
+	struct flat_place place = { 0 };
 	struct json_out w;
 	struct buf b;
 
 	buf_init(&b, 4096);
-	WRITTEN(b, w, { json_out_object(&w, NULL); flat_view_claimed(&w, &row, &m, (struct slice){ 0 }, FLAT_BASE64);
+	WRITTEN(b, w, { json_out_object(&w, NULL); flat_view_claimed(&w, &row, &m, (struct slice){ 0 }, FLAT_BASE64, &place);
 			json_out_close(&w); });
 	CHECK_STR("{\"id\":4194305,\"uid\":\"018cc251-f401-7000-8010-000000000000\","
 		  "\"receipt\":\"AQEBAEAAAAAAAAwAAAAAAAAAYWLejTgT\","
@@ -342,6 +343,55 @@ TEST(a_claimed_message_is_shown_whole)
 		  "\"deliver_after\":\"1970-01-01T00:00:01Z\"}",
 		  buf_str(&b));
 	buf_release(&b);
+}
+
+/* Names of one length that differ, names that move a byte between the two, a name with an escape, a long one. */
+TEST(messages_in_one_answer_have_their_own_names)
+{
+	static const char *const names[][2] = {
+		{ "ab", "cd" },
+		{ "ab", "cd" },
+		{ "ab", "ce" },
+		{ "ab", "ce" },
+		{ "abc", "e" },
+		{ "bb", "cd" },
+		{ "a\"", "cd" },
+		{ "a\"", "cd" },
+		{ "ab", "c\n" },
+		{ "ab", "c\n" },
+		{ "ab", "cd" },
+		{ "ab", "" },
+		{ "ab", "" },
+		{ "ab", "dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd" },
+		{ "ab", "dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd" },
+		{ "ab", "cd" },
+	};
+	const struct op_row row = { .id = 4194305, .token = 12, .state = MSG_LEASED };
+	struct flat_place place = { 0 };
+	struct json_out w, want;
+	struct buf b, c;
+
+	buf_init(&b, 16384);
+	buf_init(&c, 16384);
+	json_out_init(&w, &b);
+	json_out_init(&want, &c);
+	json_out_array(&w, NULL);
+	json_out_array(&want, NULL);
+	EACH(i, names) {
+		const struct message m = { .space = slice_of(names[i][0]), .queue = slice_of(names[i][1]) };
+
+		json_out_object(&w, NULL);
+		json_out_object(&want, NULL);
+		flat_view_claimed(&w, &row, &m, (struct slice){ 0 }, FLAT_BASE64, &place);
+		flat_view_claimed(&want, &row, &m, (struct slice){ 0 }, FLAT_BASE64, NULL);
+		json_out_close(&w);
+		json_out_close(&want);
+	}
+	json_out_close(&w);
+	json_out_close(&want);
+	CHECK_STR(buf_str(&c), buf_str(&b));
+	buf_release(&b);
+	buf_release(&c);
 }
 
 TEST(every_state_has_a_name)

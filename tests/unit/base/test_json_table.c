@@ -220,7 +220,8 @@ static void
 check_same(const char *label, const char *text)
 {
 	static char other_room[4096];
-	struct json_again again = { 0 };
+	struct json_habit habit = { 0 };
+	struct json_again again = { .habit = &habit };
 	struct slu_err err = { 0 }, other_err = { 0 };
 	struct json r, s;
 	int rc;
@@ -255,6 +256,19 @@ TEST(members_that_repeat_are_read_like_others)
 	} cases[] = {
 		{ "the same members first", "[{\"space\":\"a\",\"queue\":\"b\",\"id\":1},"
 					    "{\"space\":\"a\",\"queue\":\"b\",\"id\":2}]" },
+		{ "the same beginning", "[{\"space\":\"a\",\"queue\":\"b\",\"note\":\"x\",\"id\":1},"
+					"{\"space\":\"a\",\"queue\":\"b\",\"note\":\"y\",\"id\":2},"
+					"{\"space\":\"a\",\"queue\":\"b\",\"note\":null},"
+					"{\"space\":\"a\",\"queue\":\"b\",\"note\":\"z\" ,\"id\": 4 },"
+					"{\"space\":\"a\",\"queue\":\"c\",\"note\":\"z\",\"id\":5},"
+					"{\"space\":\"a\",\"queue\":\"c\",\"id\":6},"
+					"{\"space\":\"a\",\"queue\":\"c\",\"id\":7,\"note\":\"w\"}]" },
+		{ "the same beginning, then an error", "[{\"space\":\"a\",\"id\":1},{\"space\":\"a\",\"id\":2},"
+						       "{\"space\":\"a\",\"id\":-3}]" },
+		{ "the same beginning, then the end", "[{\"space\":\"a\",\"id\":1},{\"space\":\"a\",\"id\":2},"
+						      "{\"space\":\"a\",\"id\":" },
+		{ "the same beginning, and a member again", "[{\"space\":\"a\",\"id\":1},{\"space\":\"a\",\"id\":2},"
+							    "{\"space\":\"a\",\"id\":3,\"space\":\"a\"}]" },
 		{ "the same members later", "[{\"id\":1,\"space\":\"a\",\"queue\":\"b\"},"
 					    "{\"id\":2,\"space\":\"a\",\"queue\":\"b\"}]" },
 		{ "another queue", "[{\"space\":\"a\",\"queue\":\"b\"},{\"space\":\"a\",\"queue\":\"c\"},"
