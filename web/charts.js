@@ -59,16 +59,18 @@ const latest = (values) => known(values).slice(-1)[0];
 // The values of a step stand in the legend while the pointer is over it.
 function show(svg, lines, { format, past, at, steps, x }) {
   const figure = svg.closest('figure');
+  if (!figure) return;
   if (at < 0 || at >= steps) { unshow(svg, lines, format); return; }
   svg.querySelector('.cursor').setAttribute('d', `M${x(at).toFixed(1)} 6V132`);
-  figure.querySelectorAll('.legend b').forEach((b, i) => { const v = lines[i].values[at]; b.textContent = v === null || v === undefined ? '–' : format(v); });
+  figure.querySelectorAll('.legend b').forEach((b, i) => { const v = lines[i]?.values?.[at]; b.textContent = v === null || v === undefined ? '–' : format(v); });
   figure.querySelector('.at').textContent = past ? ` ${clock(new Date(Date.parse(past.end) - (steps - 1 - at) * past.step_ms).toISOString())}` : '';
 }
 
 function unshow(svg, lines, format) {
   const figure = svg.closest('figure');
+  if (!figure) return; // it has left the page
   svg.querySelector('.cursor').setAttribute('d', '');
-  figure.querySelectorAll('.legend b').forEach((b, i) => { b.textContent = format(latest(lines[i].values) ?? 0); });
+  figure.querySelectorAll('.legend b').forEach((b, i) => { b.textContent = format(latest(lines[i]?.values) ?? 0); });
   figure.querySelector('.at').textContent = '';
 }
 

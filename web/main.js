@@ -69,6 +69,9 @@ function routeOf(hash) {
 
 const route = () => routeOf(location.hash);
 
+// What data belong to: those of another page may still arrive after the hash has changed.
+const placeOf = ({ path }) => path.slice(0, 3).join('/');
+
 // --- shell ----------------------------------------------------------------------------------------
 
 function rail(now) {
@@ -121,7 +124,7 @@ function banner() {
 function content(now) {
   if (ui.error && !(ui.error instanceof Offline)) return h('section', { class: 'card problem', role: 'alert' }, h('h1', null, ui.error.status === 404 ? 'Not found' : ui.error.status === 403 ? 'Not allowed' : 'Error'), h('p', null, messageOf(ui.error)),
     h('button', { type: 'button', class: 'btn', onclick: () => refresh() }, 'Try again'));
-  if (ui.data === null) return h('div', { class: 'skeleton', 'aria-busy': 'true' }, h('span', { class: 'hidden' }, 'Loading'), [1, 2, 3, 4].map(() => h('div')));
+  if (ui.data === null || ui.of !== placeOf(now)) return h('div', { class: 'skeleton', 'aria-busy': 'true' }, h('span', { class: 'hidden' }, 'Loading'), [1, 2, 3, 4].map(() => h('div')));
   try {
     return now.page.view(ui.data, now);
   } catch (error) { // a defect of the page: the rest of the console still works
@@ -166,7 +169,7 @@ async function refresh() {
     if (!session.paths || (session.offlineSince && !session.me)) await begin();
     const data = await now.page.load(now, own.signal);
     if (own.signal.aborted) return;
-    Object.assign(ui, { data, dataAt: Date.now(), loadedAt: Date.now(), error: null, key: hash });
+    Object.assign(ui, { data, of: placeOf(now), dataAt: Date.now(), loadedAt: Date.now(), error: null, key: hash });
   } catch (error) {
     if (error.name === 'AbortError' || own.signal.aborted) return;
     if (error instanceof ApiError && error.status === 401) ui.data = null;
@@ -195,7 +198,7 @@ function tick() {
 
 let page = null;
 function arrive() {
-  const now = route(), name = now.path.slice(0, 3).join('/');
+  const now = route(), name = placeOf(now);
   if (name !== page) { ui.data = null; selected.clear(); scrollTo(0, 0); }
   page = name;
   ui.error = null;

@@ -179,8 +179,9 @@ class Chromium:
 
     def clean(self):
         """The policy refused nothing, and no script went wrong."""
-        assert self.run("return window.__refused") == []
-        assert self.run("return window.__wrong") == []
+        for what in ("refused", "wrong"):
+            found = self.run(f"return window.__{what}")
+            assert found == [], (what, found)
 
 
 __all__ = ["By", "Chromium", "Keys"]

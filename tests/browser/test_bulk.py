@@ -12,7 +12,7 @@ def messages(server, queue, **more):
 
 
 def select(console, n):
-    console.until("return document.querySelectorAll('main tbody input[type=checkbox]').length >= arguments[0]", n)
+    console.until("return document.querySelectorAll('main tbody input[type=checkbox]').length >= arguments[0] && !document.querySelector('main tr.selected')", n)
     console.run("[...document.querySelectorAll('main tbody input[type=checkbox]')].slice(0, arguments[0]).forEach((b) => b.click())", n)
 
 

@@ -504,6 +504,13 @@ def test_the_environment_is_shown_on_every_page(chromium, tmp_path):
             chromium.audit(f"environment {theme}")
         chromium.shoot("environment")
 
+def test_a_page_is_not_drawn_with_the_data_of_another_one(console):
+    """The hash has changed, and the event of that has not come yet."""
+    console.driver.execute_async_script("import(new URL('ui.js', location.href)).then((m) => { window.__app = m.app; arguments[0](); })")
+    console.run("location.hash = '#/queue/ops/jobs'; window.__app.redraw()")
+    console.ready("#/queue/ops/jobs")
+    console.clean()
+
 # --- rights ------------------------------------------------------------------------------------------
 
 @pytest.fixture(scope="module")
