@@ -5,7 +5,7 @@ import { age, duration, number, plural } from './format.js';
 import { table } from './table.js';
 import { app, command, empty, head, href, pill } from './ui.js';
 
-const PAGE = 1000, FIRST = 5000, STEP = 20000, KEEP_MS = 15e3, SHOWN = 200;
+const PAGE = 1000, FIRST = 5000, STEP = 20000, KEEP_MS = 10e3, SHOWN = 200;
 
 // What was found so far, for one place: pages are added up, and a page that refreshes itself begins anew after a while.
 let found = null;
@@ -38,7 +38,7 @@ async function look(most, signal) {
 
 export async function keysOf(place, signal) {
   const name = JSON.stringify(place);
-  if (found?.name !== name || Date.now() - found.began > KEEP_MS * Math.max(1, found.looked / FIRST)) {
+  if (found?.name !== name || Date.now() - found.began > (KEEP_MS * found.looked) / FIRST) {
     const { namespace, ...rest } = place, most = found?.name === name ? found.looked : FIRST;
     found = { name, place: rest, spaces: namespace ? [namespace] : namespaces(), at: 0, all: new Map(), looked: 0, plain: 0, of: 0, began: Date.now() };
     await look(Math.max(FIRST, most), signal);
@@ -53,8 +53,8 @@ const onward = async () => { await look(found.looked + STEP); app.refresh(); };
 function holder(k) {
   if (!k.front) return '';
   const link = h('a', { href: href(['message', k.namespace, k.front]) }, pill(k.front_state, k.front_state === 'leased' ? 'in flight' : k.front_state), h('span', { class: 'hidden' }, ` the message in front of ${k.key}`));
-  if (k.front_state === 'leased') return [link, k.owner && ` ${k.owner}`, h('span', { class: 'muted' }, `, ends in ${duration(Date.parse(k.until) - Date.now())}`)];
-  if (k.front_state === 'delayed') return [link, h('span', { class: 'muted' }, ` due in ${duration(Date.parse(k.until) - Date.now())}`)];
+  if (k.front_state === 'leased') return [link, k.owner && ` ${k.owner}`, h('span', { class: 'muted' }, `, ends in ${duration(Math.max(0, Date.parse(k.until) - Date.now()))}`)];
+  if (k.front_state === 'delayed') return [link, h('span', { class: 'muted' }, ` due in ${duration(Math.max(0, Date.parse(k.until) - Date.now()))}`)];
   return link;
 }
 
