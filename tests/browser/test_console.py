@@ -206,6 +206,7 @@ def test_a_waiting_message_is_acted_on_and_undone(console, server):
         return server.get("/v1/admin/messages", namespace="ops", queue="acts").body["messages"][0]
 
     def open_it():
+        console.run("document.querySelectorAll('#toasts .toast').forEach((t) => t.remove())")  # an undo of before
         console.go(f"#/message/ops/{only()['uid']}")
 
     server.enqueue({"text": "as it was"}, topic="acts")
