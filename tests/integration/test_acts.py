@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from served import QUICK, Server, until
+from served import LOG, QUICK, Server, until
 
 
 def act(server, verb, id, status=200, **more):
@@ -264,3 +264,15 @@ def test_a_message_that_waits_is_canceled_at_once(server):
     assert cancel(server, id)["running"] is False
     assert show(server, id) is None
     assert "no message" in cancel(server, id, 404)["message"]
+
+
+def test_the_version_of_an_edit_is_that_of_the_new_message(tmp_path):
+    """So that an undo of it, with this version, is accepted."""
+    with Server(tmp_path / "data", "--sync", "none", engine=LOG) as server:
+        server.enqueue({"text": "as it was"})
+        uid = server.get("/v1/admin/messages", **server.here()).body["messages"][0]["uid"]
+        for text in ("as it is", "as it was"):
+            answer = server.post("/v1/admin/message/edit", server.here(id=uid, text=text)).body
+            now = server.get("/v1/admin/message", namespace=server.namespace, id=answer["uid"]).body
+            assert now["version"] == answer["version"]
+            uid = answer["uid"]

@@ -206,7 +206,7 @@ finished(struct apicall *a)
 	s->new_id = s->put.m.id;
 	s->number = s->put.pending ? 0 : s->put.m.number;
 	s->prio_now = s->put.m.prio;
-	s->due_now = s->put.m.due;
+	s->due_now = s->put.m.due > s->put.m.accepted ? s->put.m.due : s->put.m.accepted;
 	answer(a);
 }
 
