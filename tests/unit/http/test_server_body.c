@@ -239,18 +239,22 @@ TEST(bytes_behind_a_whole_body_are_the_next_request)
 	CHECK_EQ(1u, atomic_load(&pieces), "without a body there are none");
 }
 
-/* Adds a request with n bytes from `from` on. */
+/* Adds the i-th request, with n bytes from `from` on. */
 static void
-put_request(struct buf *b, size_t from, size_t n)
+put_request(struct buf *b, unsigned i, size_t from, size_t n)
 {
-	buf_printf(b, "POST /keep?ok HTTP/1.1\r\nHost: h\r\nContent-Length: %zu\r\n\r\n", n);
+	buf_printf(b, "POST /keep?%u HTTP/1.1\r\nHost: h\r\nContent-Length: %zu\r\n\r\n", i, n);
 	buf_put(b, large + from, n);
 }
 
 static void
 check_body(unsigned i, size_t from, size_t n)
 {
+	char text[16];
+
+	(void)snprintf(text, sizeof text, "%u", i);
 	WAIT_UNTIL(atomic_load(&fx.n_kept) > i);
+	CHECK_STR(text, fx.kept[i].text);
 	CHECK_EQ(n, fx.kept[i].call->body.n);
 	CHECK(memcmp(large + from, fx.kept[i].call->body.p, n) == 0);
 }
@@ -268,10 +272,10 @@ TEST(a_body_that_one_read_brought_stays_as_it_is_while_others_arrive)
 			size_t first;
 
 			buf_init(&b, 1 << 20);
-			put_request(&b, i, sizes[i]);
+			put_request(&b, n, i, sizes[i]);
 			first = b.n + (behind == 0 ? 0 : behind == 1 ? 20
 								     : 6000);
-			put_request(&b, 1000 + i, 20000);
+			put_request(&b, n + 1, 1000 + i, 20000);
 			send_bytes(fd, b.p, first);
 			check_body(n, i, sizes[i]);
 			send_bytes(fd, b.p + first, b.n - first);
@@ -279,7 +283,7 @@ TEST(a_body_that_one_read_brought_stays_as_it_is_while_others_arrive)
 			check_body(n, i, sizes[i]);
 			fx_release(n);
 			fx_release(n + 1);
-			(void)recv_until(fd, "ok", 2);
+			(void)recv_until(fd, "200 OK", 2);
 			hang_up(fd);
 			buf_release(&b);
 			n += 2;
