@@ -1,9 +1,9 @@
 /*
  * Terms of messages and unique messages survive cleaning and restarts.
  */
-#include "cleaning_fixture.h"
-
 #include "engine/msgbatch.h"
+
+#include "cleaning_fixture.h"
 
 static bool
 every(uint64_t id)
