@@ -47,6 +47,8 @@ struct member {
 	bool silent;        /* it was dead, and its beat has not risen since */
 	bool ended;         /* LINE-12 i */
 	slu_time last_read; /* sending of the last read that showed no higher beat */
+	bool was_listed;    /* the last whole listing, and its read, showed the object */
+	slu_time gone;      /* reply that showed that the object is gone (LINE-12 l); 0 = never */
 
 	/* This round. */
 	bool listed;

@@ -50,7 +50,9 @@ members_succeeded(struct members *m, slu_time now)
 static slu_time
 silent_until(const struct members *m, const struct member *n)
 {
-	return (n->since > m->counting_since ? n->since : m->counting_since) + m->conf.lease;
+	const slu_time known = n->since > n->gone ? n->since : n->gone;
+
+	return (known > m->counting_since ? known : m->counting_since) + m->conf.lease;
 }
 
 /* A read that was sent at `sent` has shown no higher beat. */
@@ -60,6 +62,15 @@ count_silence(struct members *m, struct member *n, slu_time sent)
 	n->last_read = sent;
 	if (m->counting && sent >= silent_until(m, n))
 		n->dead = n->silent = true;
+}
+
+/* LINE-12 l: the object was there before, and is not there now. */
+static void
+note_gone(struct member *n, slu_time now)
+{
+	n->was_listed = false;
+	n->dead = false;
+	n->gone = now;
 }
 
 slu_time
@@ -203,8 +214,11 @@ end_listing(struct members *m, slu_time now)
 
 		n->wanted = wants_read(m, n, now);
 		n->tries = 0;
-		if (!n->listed)
+		if (!n->listed && n->was_listed)
+			note_gone(n, now);
+		else if (!n->listed)
 			count_silence(m, n, m->round_sent);
+		n->was_listed = n->listed;
 	}
 }
 
@@ -278,6 +292,8 @@ on_read(struct members *m, const struct members_slot *s, const struct line_answe
 	}
 	if (valid && b.number > n->beat)
 		rise(m, n, &b, now);
+	else if (a->result == LINE_ABSENT)
+		note_gone(n, now);
 	else
 		count_silence(m, n, s->sent_at);
 }

@@ -297,8 +297,8 @@ run(uint64_t seed)
 }
 
 /* Schedules that once failed: the object of a node that was back was removed again and again; the model did not know that a
- * node may rely on a listing. */
-static const uint64_t kept[] = { 8452, 20012418 };
+ * node may rely on a listing; the first beat of a node that was back was removed with its old object. */
+static const uint64_t kept[] = { 8452, 20012418, 15623 };
 
 TEST_LIMIT(no_schedule_takes_from_the_living_or_leaves_a_shard_alone, 600)
 {

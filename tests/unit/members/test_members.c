@@ -26,6 +26,7 @@ static struct {
 	unsigned removed;
 	bool holds; /* reads stay unanswered: the last of them is `held` */
 	struct line_request held;
+	bool absent; /* reads find nothing, though a listing has named it */
 	bool pinned; /* this node has the front folders of all shards */
 } world;
 
@@ -113,12 +114,28 @@ answer(const struct line_request *r)
 			names[a.n_names++] = world.names[i];
 	} else if (r->verb == LINE_REMOVE) {
 		world.removed++;
-	} else if (b) {
+	} else if (b && !world.absent) {
 		a.object = buf_slice(b);
 	} else {
 		a.result = LINE_ABSENT;
 	}
 	members_reply(world.m, r->slot, &a, world.now);
+}
+
+/* Another node removes the object. */
+static void
+take_away(const char *life)
+{
+	char name[LINE_NAME_MAX], padded[LINE_LIFE] = "";
+	struct buf *b;
+
+	memcpy(padded, life, strlen(life));
+	beat_name(name, (const uint8_t *)padded);
+	b = place(name);
+	CHECK(b);
+	buf_release(b);
+	*b = world.objects[--world.n];
+	memmove(world.names[b - world.objects], world.names[world.n], LINE_NAME_MAX);
 }
 
 /* ---- Other nodes ---- */
@@ -346,6 +363,38 @@ TEST(LINE_12_a_beat_that_does_not_rise_proves_nothing)
 	pass(LEASE - SLU_SEC, NULL);
 	o.number -= 2;
 	beat(&o);
+	pass(2 * SLU_SEC, NULL);
+	CHECK(may_take(2, "o", 7));
+}
+
+/* A node is back after an hour, and its first beat is removed with its old object: nobody has read that beat. */
+TEST(LINE_12_l_when_the_object_of_a_node_is_gone_a_full_lease_is_counted_anew)
+{
+	struct other o = { .name = "o", .reads = 5, .shard = { 2, false, 7 } };
+
+	pass(10 * SLU_SEC, &o);
+	pass(8 * SLU_SEC, NULL);
+	CHECK(may_take(2, "o", 7));
+	take_away("o");
+	pass(LEASE, NULL);
+	CHECK(!may_take(2, "o", 7));
+	pass(2 * SLU_SEC, NULL);
+	CHECK(may_take(2, "o", 7));
+}
+
+TEST(LINE_12_l_an_object_that_is_gone_between_listing_and_read_is_gone)
+{
+	struct other o = { .name = "o", .reads = 5, .shard = { 2, false, 7 } };
+
+	pass(10 * SLU_SEC, &o);
+	pass(8 * SLU_SEC, NULL);
+	world.absent = true;
+	pass(SLU_SEC, NULL);
+	world.absent = false;
+	CHECK(!may_take(2, "o", 7));
+	take_away("o");
+	pass(LEASE - SLU_SEC, NULL);
+	CHECK(!may_take(2, "o", 7));
 	pass(2 * SLU_SEC, NULL);
 	CHECK(may_take(2, "o", 7));
 }
