@@ -44,8 +44,8 @@
  *             node takes the shard at once, whatever its rank, and closes it only when it leaves. Other
  *             nodes cannot take it; they try again ever more rarely, as in j.
  *          l  An observer that misses an object that it has seen counts a full lease anew for its node.
- *             Somebody has removed the object as old, and stores cannot remove an object of a known
- *             content alone: the node may have been back with a beat that nobody has read. A node
+ *             Somebody has removed the object as old, and not every store can remove an object only if
+ *             it has not changed: the node may have been back with a beat that nobody has read. A node
  *             that lives sends its object again within that lease.
  *  LINE-13 Answers. A node may answer without a put for two thirds of a lease after it sent its
  *          last beat that is in the store. If a lease ran out before, another node may have taken
