@@ -232,7 +232,7 @@ gather_time(const struct lane *s)
 {
 	const slu_time part = s->took / GATHER;
 
-	if (part < GATHER_MIN)
+	if (s->took > 0 && part < GATHER_MIN) /* a simulated clock may stand still */
 		return GATHER_MIN;
 	return part < GATHER_MAX ? part : GATHER_MAX;
 }

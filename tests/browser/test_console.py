@@ -207,6 +207,7 @@ def test_a_waiting_message_is_acted_on_and_undone(console, server):
 
     def open_it():
         console.run("document.querySelectorAll('#toasts .toast').forEach((t) => t.remove())")  # an undo of before
+        console.go("#/queues")  # an act that keeps the id leaves the page of the message where it is
         console.go(f"#/message/ops/{only()['uid']}")
 
     server.enqueue({"text": "as it was"}, topic="acts")
@@ -232,7 +233,7 @@ def test_a_waiting_message_is_acted_on_and_undone(console, server):
     until(lambda: only()["payload_size"] == len("as it is"))
     console.click("Undo")
     until(lambda: only()["payload_size"] == len("as it was"))
-    open_it()
+    console.ready(f"#/message/ops/{only()['uid']}")  # the page goes to the new message itself
     console.click("Move")
     console.fill("to", "acts-2")
     console.click("Move")

@@ -349,7 +349,7 @@ ELSEWHERE = {
     "sluice_schedule_firings_total": (SCHEDULES, '"sluice_schedule_firings_total") == 1'),
     "sluice_schedule_missed_total": (SCHEDULES, '"sluice_schedule_missed_total") >= 1'),
     "sluice_schedule_overlaps_total": (SCHEDULES, '"sluice_schedule_overlaps_total") >= 1'),
-    "sluice_schedule_failures_total": (SCHEDULES, '"sluice_schedule_failures_total") >= 2'),
+    "sluice_schedule_failures_total": (SCHEDULES, '"sluice_schedule_failures_total") >= 4'),
     "sluice_projection_messages_total": (PROJECTION, '"sluice_projection_messages_total") == 0'),
     "sluice_projection_transactions_total": (PROJECTION, '"sluice_projection_transactions_total") == 0'),
     "sluice_projection_failures_total": (PROJECTION, '"sluice_projection_failures_total") > 0'),

@@ -275,23 +275,21 @@ live_start(struct api *api, struct slu_err *err)
 	l->page = mem_array(PAGE, sizeof *l->page);
 	if (!l->page || live_rows_init(&l->rows))
 		return slu_fail(err, SLU_ENOMEM, "no memory for live updates");
-	if (pthread_create(&l->thread, NULL, run, l))
-		return slu_fail(err, SLU_EDOWN, "no thread for live updates");
-	l->runs = true;
 	return 0;
 }
 
 void
 live_stop(struct live *l)
 {
-	if (!l || !l->runs)
+	if (!l)
 		return;
 	pthread_mutex_lock(&l->mtx);
 	l->stops = true;
 	wake_all(l);
 	pthread_cond_broadcast(&l->wake);
 	pthread_mutex_unlock(&l->mtx);
-	pthread_join(l->thread, NULL);
+	if (l->runs)
+		pthread_join(l->thread, NULL);
 	l->runs = false;
 }
 
@@ -311,6 +309,16 @@ live_free(struct live *l)
 
 /* --- readers ------------------------------------------------------------------ */
 
+/* LIVE-1. The caller has the mutex. */
+static int
+begin_thread(struct live *l, struct slu_err *err)
+{
+	if (!l->runs && pthread_create(&l->thread, NULL, run, l))
+		return slu_fail(err, SLU_ENOMEM, "no memory for a thread");
+	l->runs = true;
+	return 0;
+}
+
 int
 live_join(struct live *l, struct live_reader *r, struct slu_err *err)
 {
@@ -322,6 +330,8 @@ live_join(struct live *l, struct live_reader *r, struct slu_err *err)
 		rc = slu_fail(err, SLU_ECLOSED, "stopping, accepts no new work");
 	else if (l->readers == LIVE_READERS)
 		rc = slu_fail(err, SLU_EBUSY, "%d readers follow the live updates already", LIVE_READERS);
+	else
+		rc = begin_thread(l, err);
 	r->joined = rc == 0;
 	r->look = l->rows.pass + 1;
 	l->awaited = r->joined ? r->look : l->awaited;

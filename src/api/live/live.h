@@ -7,7 +7,7 @@
  *      page by page                                                   the version of the reader
  *           └─ something changed: wakes the readers that wait
  *
- *  LIVE-1  Without a reader nothing is looked at, and after LIVE_LINGER no row is kept.
+ *  LIVE-1  The thread begins with the first reader. Without a reader nothing is looked at, and after LIVE_LINGER no row is kept.
  *  LIVE-2  A look takes LIVE_LOOK queues; with more it goes on a second later. The first look takes all.
  *  LIVE-3  A reader is a number, and has no queue of lines: a slow one gets fewer lines, each with the newest rows. A line has
  *          LIVE_LINE rows; if more changed it says `more`, and has none.
@@ -58,12 +58,13 @@ enum live_got {
 	LIVE_ENDED
 };
 
-/* When the broker is open: sets api->live. Returns SLU_ENOMEM or SLU_EDOWN. */
+/* When the broker is open: sets api->live. Returns SLU_ENOMEM. */
 int live_start(struct api *api, struct slu_err *err);
 void live_stop(struct live *l); /* LIVE-6; NULL is fine */
 void live_free(struct live *l); /* no reader is left; NULL is fine */
 
-/* The caller has set the first members. Returns SLU_EBUSY: there are LIVE_READERS, SLU_ECLOSED: the server stops. */
+/* The caller has set the first members. Returns SLU_EBUSY: there are LIVE_READERS, SLU_ECLOSED: the server stops,
+ * SLU_ENOMEM. */
 int live_join(struct live *l, struct live_reader *r, struct slu_err *err);
 void live_leave(struct live *l, struct live_reader *r); /* also of a reader that has not joined */
 

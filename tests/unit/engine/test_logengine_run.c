@@ -62,9 +62,11 @@ claim(struct logkit *k)
 static int
 settle(struct logkit *k, enum op_verb verb)
 {
-	struct op_item item = { .id = row.id, .token = row.token, .text = SLICE("why") };
+	struct op_item item = { .id = row.id, .token = row.token };
 	struct op o;
 
+	if (verb == OP_NACK)
+		item.text = SLICE("why");
 	op_init(&o, verb, space, queue, NULL, NULL);
 	o.items = &item;
 	o.n_items = 1;
