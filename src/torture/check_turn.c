@@ -200,7 +200,9 @@ check_wait(struct check *c, size_t at, const struct event *push)
 void
 rule_share(struct check *c)
 {
-	for (size_t i = 0; c->history->limits.weights[0] && i < c->n_tokens; i++) {
+	const bool checked = c->history->limits.weights[0] && !c->history->taken_over;
+
+	for (size_t i = 0; checked && i < c->n_tokens; i++) {
 		const struct event *e = c->by_token[i];
 		const struct event *push = check_note(c, e)->push;
 

@@ -124,6 +124,7 @@ struct history {
 
 	bool must_be_empty; /* everything was taken at the end: a message of the last look is stuck */
 	bool several;       /* number of shards: tokens of each shard rise on their own */
+	bool taken_over;    /* shards change their node, also long after a fault, and turns begin anew: I11 is not checked */
 	bool overflown;     /* events were lost: the round cannot be checked */
 
 	struct history_limits limits;

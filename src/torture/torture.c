@@ -78,6 +78,7 @@ torture_open(struct torture *t, const struct torture_conf *conf, struct slu_err 
 	if (!rc)
 		rc = history_init(&t->history, HISTORY_EVENTS, err);
 	t->history.several = conf->stores > 1;
+	t->history.taken_over = torture_takes_over(t);
 	if (!conf->plain)
 		t->history.limits = limits;
 	if (!rc)

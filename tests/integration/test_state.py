@@ -334,7 +334,10 @@ def test_an_attachment_is_staged_then_committed(server):
     assert info["plaintext_sha256"] == hashlib.sha256(data).hexdigest()
     assert info["content_type"] == "image/jpeg" and info["created_at_unix"] > 0
     assert answer.body["version"] == 1 and "noop" not in answer.body
-    assert attachments(server, lock) == [info] and attachments(server) == []
+    listed, = attachments(server, lock)
+    assert 0 <= info["created_at_unix"] - listed["created_at_unix"] <= 60  # the put says when it was answered
+    info = {**info, **{at: listed[at] for at in ("created_at_unix", "updated_at_unix")}}
+    assert listed == info and attachments(server) == []
     lock.release()
     assert attachments(server) == [info]
     for which in ({"name": "photo é.jpg"}, {"id": info["id"]}):

@@ -24,6 +24,7 @@ struct state {
 	struct given_id id;
 	struct op_row row;
 	struct op_item item;
+	bool closed; /* by this call */
 
 	/* POST /batches */
 	struct slice callback;
@@ -86,6 +87,10 @@ refuse(struct apicall *a, const struct op *op)
 	const struct state *const s = a->state;
 	char text[NAME_TEXT + 80];
 
+	if (s->closed) {
+		apicall_refuse(a, SLU_EUNKNOWN, "the batch is closed, and cannot be shown now");
+		return;
+	}
 	(void)snprintf(text, sizeof text, "namespace %.*s has no batch %llu", (int)s->namespace.n, s->namespace.p,
 		       (unsigned long long)s->id.id);
 	if (op->rc == SLU_ENOTFOUND)
@@ -119,7 +124,7 @@ show(struct apicall *a, int rc)
 	struct json_out w;
 
 	op_unpin(&a->op);
-	if (rc == SLU_ENOTFOUND) {
+	if (rc == SLU_ENOTFOUND || (rc && s->closed)) {
 		refuse(a, &none);
 		return;
 	}
@@ -151,13 +156,18 @@ load(struct apicall *a)
 	apicall_run(a, loaded);
 }
 
+/* The close has happened, even if the look at the batch fails. */
 static void
 closed(struct apicall *a)
 {
-	if (a->op.rc)
+	struct state *const s = a->state;
+
+	if (a->op.rc) {
 		refuse(a, &a->op);
-	else
-		load(a);
+		return;
+	}
+	s->closed = true;
+	load(a);
 }
 
 static void

@@ -30,7 +30,8 @@ row_is(const void *rows, uint32_t handle, const void *key)
 	const struct live_row *const row = ((const struct live_rows *)rows)->slots[handle].row;
 	const struct row_key *const k = key;
 
-	return row->lane == k->lane && row->space_n == k->space_n && memcmp(row->key, k->key.p, k->key.n) == 0;
+	return row->lane == k->lane && row->space_n == k->space_n && memcmp(row->key, k->key.p, k->space_n) == 0 &&
+	       strcmp(row->key + k->space_n + 1, k->key.p + k->space_n + 1) == 0;
 }
 
 int
