@@ -143,4 +143,7 @@ void sim_image_free(struct sim_image *image);
 
 uint64_t simdisk_used(struct simdisk *s); /* bytes of all files */
 
+/* Sets `capacity` while other threads use the disk. full: what is used now; otherwise endless. */
+void simdisk_fill(struct simdisk *s, bool full);
+
 #endif

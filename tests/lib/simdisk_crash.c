@@ -71,6 +71,14 @@ simdisk_used(struct simdisk *s)
 	return n;
 }
 
+void
+simdisk_fill(struct simdisk *s, bool full)
+{
+	pthread_mutex_lock(&s->mtx);
+	s->capacity = full ? sim_used(s) : 0;
+	pthread_mutex_unlock(&s->mtx);
+}
+
 /* What a sector holds after the cut: as synced, or as one of the writes left it. */
 static void
 crash_sector(struct sim_inode *f, size_t from, size_t to, uint64_t *dice, int how)

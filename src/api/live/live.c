@@ -435,12 +435,14 @@ live_take(struct live *l, struct live_reader *r, struct buf *out)
 bool
 live_wait(struct live *l, struct live_reader *r)
 {
+	bool waits;
+
 	pthread_mutex_lock(&l->mtx);
-	r->waits = !l->stops && !has_line(l, r);
-	if (r->waits)
+	r->waits = waits = !l->stops && !has_line(l, r);
+	if (waits)
 		list_append(&l->waiting, &r->node);
 	pthread_mutex_unlock(&l->mtx);
-	return r->waits;
+	return waits;
 }
 
 bool

@@ -609,11 +609,11 @@ TEST(LOGENGINE_15_a_full_front_folder_is_left_when_the_store_has_all)
 	my.k->enqueues = 90;
 	CHECK_EQ(0, open_kit());
 	CHECK_EQ(0, work(5));
-	my.k->disk->capacity = simdisk_used(my.k->disk);
+	simdisk_fill(my.k->disk, true);
 	while (work(1) == 0)
 		;
 	CHECK(strstr(my.k->err.text, "the front folder has no room for new work"));
-	my.k->disk->capacity = 0; /* of the spare folder */
+	simdisk_fill(my.k->disk, false); /* of the spare folder */
 	CHECK_EQ(0, reopen());
 	before = my.k->accepted;
 	CHECK_EQ(0, work(20));
