@@ -130,7 +130,7 @@ class Query:
         return call
 
 
-def signer(key, secret, region="us-east-1", service="sqs", when=None, host=None, tamper=None):
+def signer(key, secret, region="us-east-1", service="sqs", when=None, host=None, tamper=None, leave_out=()):
     """Signs requests: AWS Signature Version 4."""
     def sign(server, method, path, headers, body):
         now = when or datetime.datetime.now(datetime.timezone.utc)
@@ -138,6 +138,7 @@ def signer(key, secret, region="us-east-1", service="sqs", when=None, host=None,
         body = body.encode() if isinstance(body, str) else body
         signed = {"host": host or "%s:%d" % server.address, "x-amz-date": stamp,
                   **{k.lower(): v for k, v in headers.items()}}
+        signed = {name: value for name, value in signed.items() if name not in leave_out}
         names = ";".join(sorted(signed))
         canonical = "\n".join([method, urllib.parse.quote(path), "", *(f"{n}:{signed[n].strip()}" for n in sorted(signed)), "",
                                names, hashlib.sha256(body).hexdigest()])

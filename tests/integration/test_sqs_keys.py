@@ -80,8 +80,7 @@ def other_signature(headers):
     (signer(*JOBS, when=NOW - 20 * MINUTES), "SignatureDoesNotMatch"),
     (signer(*JOBS, when=NOW + 20 * MINUTES), "SignatureDoesNotMatch"),
     (signer(*JOBS, tamper=lambda h: {**h, "X-Amz-Date": "x"}), "SignatureDoesNotMatch"),
-    (signer(*JOBS, tamper=lambda h: {**h, "Authorization": h["Authorization"].replace("host;", "")}),
-     "SignatureDoesNotMatch"),
+    (signer(*JOBS, leave_out=["host"]), "SignatureDoesNotMatch"),
     (lambda s, m, p, h, b: {**h, "Authorization": "AWS4-HMAC-SHA256 nonsense"}, "InvalidClientTokenId"),
     (lambda s, m, p, h, b: h, "InvalidSecurity"),
 ], ids=["key", "secret", "signature", "host", "service", "old", "early", "date", "unsigned_host", "nonsense", "none"])
