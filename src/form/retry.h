@@ -17,7 +17,8 @@ struct form_word {
 	int value;
 };
 
-/* Reads one of n words. Fails with `expected`, and returns `otherwise`, if it is none. */
+/* Reads a string and returns the value of the word that is equal to it. If no word is, the reader fails with the text
+ * `expected`, and the function returns `otherwise`. */
 int form_word_read(struct json *r, const struct form_word *words, size_t n, const char *expected, int otherwise);
 
 void form_span_write(struct json_out *w, const char *name, slu_time span);

@@ -181,7 +181,8 @@ may_stay(const struct conn *c, const struct call *call, const char *p, uint64_t 
 	       conn_may_swap(c, (struct slice){ p, (size_t)length });
 }
 
-/* The call takes the memory of the read, and gives its own for the next one. Returns false if there is none. */
+/* The call keeps the buffer of this read, which has the whole body, and the front gets another buffer for the next read.
+ * Returns false if no memory is left for that. */
 static bool
 keep_read(struct conn *c, struct call *call, struct slice body)
 {

@@ -173,16 +173,7 @@ found(struct apicall *a)
 
 	if (apicall_failed(a))
 		return;
-	s->rows = (struct rows){
-		.apicall = a,
-		.op = &a->op,
-		.write = take_row,
-		.done = taken,
-		.patient = true,
-		.max_bytes = API_LOOK_BYTES,
-	};
-	json_out_init(&s->rows.w, &a->x->out);
-	rows_start(&s->rows);
+	page_look(&s->rows, a, take_row, taken);
 }
 
 static bool

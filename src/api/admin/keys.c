@@ -206,16 +206,7 @@ found(struct apicall *a)
 
 	if (apicall_failed(a))
 		return;
-	s->rows = (struct rows){
-		.apicall = a,
-		.op = &a->op,
-		.write = take_row,
-		.done = taken,
-		.patient = true,
-		.max_bytes = API_LOOK_BYTES,
-	};
-	json_out_init(&s->rows.w, &a->x->out);
-	rows_start(&s->rows);
+	page_look(&s->rows, a, take_row, taken);
 }
 
 static void
@@ -246,7 +237,7 @@ keys(struct apicall *a)
 	struct state *const s = a->state;
 
 	if (s->queue.n && !s->namespace.n)
-		apicall_refuse(a, SLU_EINVAL, "invalid namespace: missing; expected that of the queue");
+		apicall_refuse(a, SLU_EINVAL, "missing namespace; expected the namespace of the queue");
 	else if (!make_room(a, s))
 		apicall_refuse(a, SLU_ENOMEM, NULL);
 	else if (s->cursor)

@@ -3,8 +3,8 @@
  *
  *      {"at":"...","queues":[{"namespace":"default","queue":"jobs","ready":3, ...}],"more":false,"totals":{...},"problems":0}
  *
- * `namespace` narrows the lines to one namespace. The next line is made when the kernel has the line before. The answer ends after MOST, so that the client has to show
- * its token again.
+ * `namespace` narrows the lines to one namespace. The next line is made when the kernel has the line before. The answer
+ * ends after MOST: the client asks again, and its token is checked again.
  */
 #include "api/admin/admin.h"
 

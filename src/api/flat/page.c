@@ -2,12 +2,28 @@
 
 #include "api/flat/view.h"
 #include "api/handler.h"
+#include "api/limits.h"
 
 void
 page_start(struct rows *r, const char *name)
 {
 	json_out_open(&r->w, &r->apicall->x->out);
 	json_out_array(&r->w, name);
+	rows_start(r);
+}
+
+void
+page_look(struct rows *r, struct apicall *a, rows_write *take, void (*done)(struct apicall *a, int rc))
+{
+	*r = (struct rows){
+		.apicall = a,
+		.op = &a->op,
+		.write = take,
+		.done = done,
+		.patient = true,
+		.max_bytes = API_LOOK_BYTES,
+	};
+	json_out_init(&r->w, &a->x->out);
 	rows_start(r);
 }
 

@@ -11,6 +11,9 @@
 /* Opens the answer and its list, then rows_start. */
 void page_start(struct rows *r, const char *name);
 
+/* Reads the rows of a->op on a file thread, at most API_LOOK_BYTES of records. `take` gets each row and writes nothing. */
+void page_look(struct rows *r, struct apicall *a, rows_write *take, void (*done)(struct apicall *a, int rc));
+
 /* The cursor behind the rows that were read; 0 at the end. */
 uint64_t page_cursor(const struct rows *r);
 

@@ -12,7 +12,7 @@
 #include "engine/msgbatch.h"
 
 struct whybatch {
-	uint64_t id;      /* of the batch; 0: there is none, or it could not be read */
+	uint64_t id;      /* of the batch; 0: the message has no batch, or the batch cannot be read */
 	const char *role; /* of the message: "batch", "member" or "callback" */
 	struct msgbatch b;
 

@@ -1,9 +1,9 @@
 /*
  * The broker in a user's process, through its public header.
  */
-#include "test.h"
-
 #include "embed/embed.h"
+
+#include "kit.h"
 
 #include <sluice/sluice.h>
 
@@ -23,27 +23,6 @@ enum {
 #else
 #define SANITIZED 0
 #endif
-
-static struct slu_broker *b;
-static struct slu_err err;
-
-static void
-close_broker(void)
-{
-	slu_close(b);
-	b = NULL;
-}
-
-FIXTURE(NULL, close_broker);
-
-/* Closes the broker that was open. */
-static void
-open_in(const char *folder)
-{
-	close_broker();
-	if (slu_open(&b, folder, NULL, &err))
-		test_fail(__FILE__, __LINE__, "%s", err.text);
-}
 
 static uint64_t
 put(const char *queue, const char *payload)
