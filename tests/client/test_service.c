@@ -41,22 +41,46 @@ send_some(struct slu_client *c, const char *queue, unsigned n)
 		FINE(slu_client_send(c, queue, &(struct slu_send){ SLU_OPTIONS_INIT(struct slu_send), .payload = "hello", .size = 5, .max_attempts = 9 }, NULL, NULL, &err));
 }
 
+/* What the server says at `path`; the caller frees it. */
+static char *
+get(struct slu_client *c, const char *path)
+{
+	struct slu_answer a;
+
+	FINE(slu_client_call(c, &(struct slu_request){ SLU_OPTIONS_INIT(struct slu_request), .method = "GET", .path = path }, &a, NULL, &err));
+	return a.body;
+}
+
 /* Messages that are left in a queue, whatever their state. */
 static unsigned
 left_in(struct slu_client *c, const char *queue)
 {
-	char path[100];
-	struct slu_answer a;
+	char path[100], *body;
 	const char *total;
 	unsigned n;
 
 	(void)snprintf(path, sizeof path, "/stats?namespace=test&topic=%s", queue);
-	FINE(slu_client_call(c, &(struct slu_request){ SLU_OPTIONS_INIT(struct slu_request), .method = "GET", .path = path }, &a, NULL, &err));
-	total = strstr(a.body, "\"total\":");
+	body = get(c, path);
+	total = strstr(body, "\"total\":");
 	CHECK(total);
 	n = (unsigned)atoi(total + 8);
-	slu_free(a.body);
+	slu_free(body);
 	return n;
+}
+
+/* Whether a receive waits at the server for a message. */
+static bool
+one_waits(struct slu_client *c)
+{
+	char *const body = get(c, "/metrics");
+	const char *at = strstr(body, "\nsluice_waiting{");
+	unsigned n = 0;
+
+	CHECK(at);
+	for (; at; at = strstr(at + 1, "\nsluice_waiting{"))
+		n += (unsigned)atoi(strstr(at, "} ") + 2);
+	slu_free(body);
+	return n > 0;
 }
 
 static void
@@ -233,13 +257,10 @@ ask_worker(struct slu_client *c, const char *verb, const char *name)
 static bool
 is_listed(struct slu_client *c, const char *name)
 {
-	struct slu_answer a;
-	bool listed;
+	char *const body = get(c, "/v1/admin/workers?namespace=test");
+	const bool listed = strstr(body, name) != NULL;
 
-	FINE(slu_client_call(c, &(struct slu_request){ SLU_OPTIONS_INIT(struct slu_request), .method = "GET", .path = "/v1/admin/workers?namespace=test" },
-			     &a, NULL, &err));
-	listed = strstr(a.body, name) != NULL;
-	slu_free(a.body);
+	slu_free(body);
 	return listed;
 }
 
@@ -263,10 +284,10 @@ TEST(an_operator_makes_a_worker_quiet_resumes_and_stops_it)
 	conf.concurrency = 2;
 	s = begin(c, &conf, 1);
 	send_some(c, "mail", 1);
-	WAIT_UNTIL(atomic_load(&mail.handled) == 1 && is_listed(c, mail.owner));
+	WAIT_UNTIL(atomic_load(&mail.handled) == 1 && is_listed(c, mail.owner) && one_waits(c));
 	ask_worker(c, "quiet", mail.owner);
 	beat_now(s);
-	WAIT_UNTIL(atomic_load(&s->workers[0].quiet));
+	WAIT_UNTIL(atomic_load(&s->workers[0].quiet) && !one_waits(c));
 	send_some(c, "mail", 1);
 	CHECK_EQ(1, left_in(c, "mail"));
 	CHECK_EQ(1, atomic_load(&mail.handled));
