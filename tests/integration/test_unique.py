@@ -143,8 +143,11 @@ def test_all_survives_a_restart(folder, how):
         push(server, "d", key="d", priority=9)
         push(server, "e", key="d", mode="replace", priority=1, attributes={"v": 2})
         push(server, "f", key="f", until="started", priority=2)
+        push(server, "g", key="g", priority=99)
+        push(server, "h", key="g", mode="replace", priority=99)
         assert texts(server.dequeue(limit=2)) == ["e", "f"]
         server.restart(how)
+        assert texts(server.peek(limit=9)) == ["a", "b", "c", "h"]
         assert outcome(server, "-", key="f", until="started", delay="1h") == "new"
         assert [outcome(server, "-", key=k) for k in "abcd"] == ["kept"] * 4
         for message in server.dequeue(limit=3):
