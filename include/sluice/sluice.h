@@ -159,7 +159,8 @@ struct slu_message {
 	void *memory;             /* of the library */
 	const char *share;        /* "": none */
 	const char *kind;         /* "": none */
-	uint64_t reserved[2];     /* 0 */
+	const char *checkpoint;   /* JSON that the last holder has stored (slu_checkpoint); "": none */
+	uint64_t reserved[1];     /* 0 */
 };
 
 struct slu_claim_options {
@@ -234,6 +235,16 @@ SLU_API int slu_finish(struct slu_broker *b, const struct slu_message *m,
 /* Extends the lease to now + lease (0: the lease of the queue). */
 SLU_API int slu_extend(struct slu_broker *b, struct slu_message *m, slu_time lease,
 		       struct slu_err *err);
+
+/*
+ * Extends the lease as slu_extend, and stores how far the work has come: JSON of at most 64 KiB. The next holder of the
+ * message gets it, however this lease ends: slu_message.checkpoint. It replaces the one before, and goes with the message.
+ * Lease and checkpoint change in one step. Also returns
+ *   SLU_EINVAL, SLU_ETOOBIG  if checkpoint is not JSON, or too large
+ *   SLU_EFULL                if the disk is full; slu_extend still works
+ */
+SLU_API int slu_checkpoint(struct slu_broker *b, struct slu_message *m, slu_time lease,
+			   const char *checkpoint, struct slu_err *err);
 
 /* Waits until a message can be claimed, without claiming it. Returns SLU_ETIMEOUT if no message
  * is ready within `wait`. */

@@ -65,7 +65,7 @@ read_state(struct rows *r, struct slice record, struct slu_err *err)
 
 	r->checkpoint = (struct slice){ 0 };
 	rc = record.n ? message_decode(record, &m, err) : 0;
-	if (!rc && record.n && m.payload.n <= API_CHECKPOINT_MAX)
+	if (!rc && record.n && m.payload.n <= OP_CHECKPOINT_MAX)
 		r->checkpoint = m.payload; /* empty if it has a file of its own */
 	return rc;
 }

@@ -28,11 +28,11 @@ struct held {
 	struct engine *engine;
 	struct op_ref payload; /* for reading in pieces, or no pin */
 	struct slice queue;    /* in bytes */
-	char bytes[];          /* the record, the texts with a final 0 each, the payload */
+	char bytes[];          /* the record, the texts with a final 0 each, the record of the checkpoint, the payload */
 };
 
 static void
-fill_message(const struct op_row *row, const struct message *in, struct held *held,
+fill_message(const struct op_row *row, const struct message *in, const char *checkpoint, struct held *held,
 	     struct slu_message *m)
 {
 	char *at = held->bytes + row->record.size;
@@ -55,6 +55,7 @@ fill_message(const struct op_row *row, const struct message *in, struct held *he
 		.memory = held,
 		.share = place(&at, share_of_line(in->share)),
 		.kind = place(&at, kind_of_line(in->share)),
+		.checkpoint = checkpoint,
 	};
 	held->queue = in->queue;
 }
@@ -67,6 +68,27 @@ embed_queue_of(const struct slu_message *m)
 	return held ? held->queue : (struct slice){ 0 };
 }
 
+/* Reads the state of a granted row to at, with a final 0: room for its record and one byte. A state that has a file of its
+ * own is not shown. */
+static int
+read_checkpoint(struct engine *e, const struct op_row *row, char *at, const char **out, struct slu_err *err)
+{
+	struct message m = { 0 };
+	int rc = 0;
+
+	if (row->checkpoint.pin)
+		rc = engine_read(e, &row->checkpoint, 0, row->checkpoint.size, at, true, err);
+	if (!rc && row->checkpoint.pin)
+		rc = message_decode((struct slice){ at, row->checkpoint.size }, &m, err);
+	if (rc)
+		return rc;
+	if (m.payload.n)
+		memmove(at, m.payload.p, m.payload.n);
+	at[m.payload.n] = 0;
+	*out = at;
+	return 0;
+}
+
 /* Fills m from a granted row: room for a record and, behind it, its texts with a final 0 each. The texts
  * are shorter than the record, and there are at most six. in_pieces: a large payload is not read, and m
  * has its pin. */
@@ -74,9 +96,10 @@ static int
 read_row(struct engine *e, struct op_row *row, bool in_pieces, struct slu_message *m,
 	 struct slu_err *err)
 {
-	const size_t n = row->record.size, texts = 2 * n + 6;
+	const size_t n = row->record.size, texts = 2 * n + 6, state = row->checkpoint.size + 1;
 	const size_t large = in_pieces ? 0 : row->payload.size;
-	struct held *held = mem_alloc(sizeof *held + texts + large);
+	struct held *held = mem_alloc(sizeof *held + texts + state + large);
+	const char *checkpoint;
 	struct message in;
 	int rc;
 
@@ -86,9 +109,11 @@ read_row(struct engine *e, struct op_row *row, bool in_pieces, struct slu_messag
 	rc = engine_read(e, &row->record, 0, n, held->bytes, true, err);
 	if (!rc)
 		rc = message_decode((struct slice){ held->bytes, n }, &in, err);
+	if (!rc)
+		rc = read_checkpoint(e, row, held->bytes + texts, &checkpoint, err);
 	if (!rc && large) {
-		in.payload = (struct slice){ held->bytes + texts, large };
-		rc = engine_read(e, &row->payload, 0, large, held->bytes + texts, true, err);
+		in.payload = (struct slice){ held->bytes + texts + state, large };
+		rc = engine_read(e, &row->payload, 0, large, held->bytes + texts + state, true, err);
 	}
 	if (rc) {
 		mem_free(held);
@@ -99,7 +124,7 @@ read_row(struct engine *e, struct op_row *row, bool in_pieces, struct slu_messag
 		row->payload.pin = NULL; /* the message owns the pin now */
 		in.payload.p = NULL;
 	}
-	fill_message(row, &in, held, m);
+	fill_message(row, &in, checkpoint, held, m);
 	return 0;
 }
 
@@ -162,8 +187,7 @@ skip_damaged(struct slu_broker *b, struct embed_call *c, uint32_t at, int rc)
 	if (rc != SLU_ECORRUPT)
 		return false;
 	set_aside(b, c, &op->rows[at]);
-	engine_unpin(op->engine, &op->rows[at].record);
-	engine_unpin(op->engine, &op->rows[at].payload);
+	op_unpin_row(op->engine, &op->rows[at]);
 	op->n_rows--;
 	memmove(&op->rows[at], &op->rows[at + 1], (op->n_rows - at) * sizeof op->rows[0]);
 	return true;
@@ -183,10 +207,8 @@ take_rows(struct slu_broker *b, struct embed_call *c, bool in_pieces,
 		if (rc && skip_damaged(b, c, (uint32_t)*n, rc))
 			rc = 0;
 	}
-	for (uint32_t i = 0; i < *n; i++) {
-		engine_unpin(op->engine, &op->rows[i].record);
-		engine_unpin(op->engine, &op->rows[i].payload);
-	}
+	for (uint32_t i = 0; i < *n; i++)
+		op_unpin_row(op->engine, &op->rows[i]);
 	if (*n == op->n_rows)
 		return 0;
 	c->done = false;

@@ -3,6 +3,7 @@
  */
 #include "embed/embed.h"
 
+#include "base/json/json.h"
 #include "base/need.h"
 #include "base/sized.h"
 #include "engine/payload.h"
@@ -95,12 +96,10 @@ slu_nack(struct slu_broker *b, const struct slu_message *m,
 	return settle(b, OP_NACK, &item, err);
 }
 
-int
-slu_extend(struct slu_broker *b, struct slu_message *m, slu_time lease, struct slu_err *err)
+static int
+extend(struct slu_broker *b, struct slu_message *m, slu_time lease, struct slice checkpoint, struct slu_err *err)
 {
-	NEED2(b, m, err);
-
-	struct op_item item = { .id = m->id, .token = m->token, .time = lease };
+	struct op_item item = { .id = m->id, .token = m->token, .time = lease, .text = checkpoint };
 	int rc;
 
 	if (need_lease(lease, "lease", err))
@@ -109,6 +108,28 @@ slu_extend(struct slu_broker *b, struct slu_message *m, slu_time lease, struct s
 	if (!rc)
 		m->lease_until = item.until;
 	return rc;
+}
+
+int
+slu_extend(struct slu_broker *b, struct slu_message *m, slu_time lease, struct slu_err *err)
+{
+	NEED2(b, m, err);
+
+	return extend(b, m, lease, (struct slice){ 0 }, err);
+}
+
+int
+slu_checkpoint(struct slu_broker *b, struct slu_message *m, slu_time lease, const char *checkpoint, struct slu_err *err)
+{
+	NEED3(b, m, checkpoint, err);
+
+	const struct slice text = slice_of(checkpoint);
+
+	if (text.n > OP_CHECKPOINT_MAX)
+		return slu_fail(err, SLU_ETOOBIG, "a checkpoint of %zu bytes; expected at most %d", text.n, OP_CHECKPOINT_MAX);
+	if (json_check(text, JSON_NONE, JSON_DEPTH - 2, "checkpoint", err))
+		return SLU_EINVAL;
+	return extend(b, m, lease, text, err);
 }
 
 /* ---- Others begin ---- */

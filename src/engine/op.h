@@ -117,7 +117,8 @@ struct op_item {
 };
 
 enum {
-	OP_STATE_SHOWN = (64 << 10) + 2048 /* bytes of a record that a claim shows: a checkpoint of 64 KiB, and its head */
+	OP_CHECKPOINT_MAX = 64 << 10,             /* bytes of a checkpoint: its makers check it */
+	OP_STATE_SHOWN = OP_CHECKPOINT_MAX + 2048 /* bytes of a record that a claim shows: a checkpoint, and its head */
 };
 
 /* A message: answer of claim, get, peek and list. The record has its key, payload and the rest. */

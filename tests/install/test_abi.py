@@ -63,6 +63,41 @@ def test_the_last_release_is_known():
     assert RELEASED, "tests/install/abi has the facts of each release"
 
 
+def exported(facts):
+    """The version of each function that a library shows."""
+    return dict(re.fullmatch(r"libsluice(?:-client)?: (\w+)@@SLUICE_([\d.]+)", fact).groups()
+                for fact in facts if "@@SLUICE_" in fact)
+
+
+def of_the_wrong_node(shown, released):
+    """Functions that came after a release, under its version or an older one. released: by version, as `exported`."""
+    known = set().union(*released.values())
+    return {name: node for name, node in shown.items()
+            if name not in known and any(number(node) <= number(v) for v in released)}
+
+
+def number(version):
+    """Of a node: 0.2 for 0.2.0 and 0.2."""
+    return tuple(int(n) for n in version.split(".")[:2])
+
+
+def test_the_libraries_show_what_the_headers_declare(built):
+    declared = {re.search(r"(slu_\w+)\(", fact)[1] for fact in built if fact.startswith("function: ")}
+    shown = exported(built)
+    assert len(declared) > 100 and declared - set(shown) == set() and set(shown) - declared == set()
+
+
+def test_a_new_function_has_the_version_of_its_release(built):
+    released = {p.name: exported(p.read_text().splitlines()) for p in RELEASED}
+    assert of_the_wrong_node(exported(built), released) == {}
+
+
+def test_a_function_under_the_version_of_a_release_that_lacks_it_is_noticed():
+    released = {"0.2.0": {"slu_old": "0.2"}}
+    shown = {"slu_old": "0.2", "slu_late": "0.2", "slu_later": "0.1", "slu_new": "0.3"}
+    assert of_the_wrong_node(shown, released) == {"slu_late": "0.2", "slu_later": "0.1"}
+
+
 OLD = {"struct slu_put": "16 bytes", "struct slu_put.struct_size": "8 bytes at 0",
        "struct slu_stats": "24 bytes", "struct slu_stats.reserved": "16 bytes at 8",
        "SLU_EINVAL": "1001", "function: int slu_close(void)": "",

@@ -121,8 +121,8 @@ static void
 read_checkpoint(struct json *r, const struct json_field *f, void *place)
 {
 	json_read_raw(r, f, place);
-	if (((struct slice *)place)->n > API_CHECKPOINT_MAX)
-		json_fail(r, SLU_EINVAL, NULL, "expected at most %d bytes", API_CHECKPOINT_MAX);
+	if (((struct slice *)place)->n > OP_CHECKPOINT_MAX)
+		json_fail(r, SLU_EINVAL, NULL, "expected at most %d bytes", OP_CHECKPOINT_MAX);
 }
 
 static const struct json_field extend_fields[] = {

@@ -91,6 +91,10 @@ TEST(the_broker_refuses_nonsense)
 	REFUSED(slu_extend(b, NULL, 0, &err));
 	REFUSED(slu_extend(b, &m, -1, &err));
 	REFUSED(slu_extend(b, &m, SLU_NEVER, &err));
+	REFUSED(slu_checkpoint(NULL, &m, 0, "1", &err));
+	REFUSED(slu_checkpoint(b, NULL, 0, "1", &err));
+	REFUSED(slu_checkpoint(b, &m, 0, NULL, &err));
+	REFUSED(slu_checkpoint(b, &m, -1, "1", &err));
 	REFUSED(slu_read(NULL, &m, 0, NULL, 0, &err));
 	REFUSED(slu_read(b, NULL, 0, NULL, 0, &err));
 	REFUSED(slu_watch(NULL, "q", 0, &err));
