@@ -91,10 +91,6 @@ TEST(the_broker_refuses_nonsense)
 	REFUSED(slu_extend(b, NULL, 0, &err));
 	REFUSED(slu_extend(b, &m, -1, &err));
 	REFUSED(slu_extend(b, &m, SLU_NEVER, &err));
-	REFUSED(slu_checkpoint(NULL, &m, 0, "1", &err));
-	REFUSED(slu_checkpoint(b, NULL, 0, "1", &err));
-	REFUSED(slu_checkpoint(b, &m, 0, NULL, &err));
-	REFUSED(slu_checkpoint(b, &m, -1, "1", &err));
 	REFUSED(slu_read(NULL, &m, 0, NULL, 0, &err));
 	REFUSED(slu_read(b, NULL, 0, NULL, 0, &err));
 	REFUSED(slu_watch(NULL, "q", 0, &err));
@@ -112,6 +108,19 @@ TEST(the_broker_refuses_nonsense)
 	slu_message_release(NULL);
 	slu_close(b);
 	slu_close(NULL);
+}
+
+TEST(a_checkpoint_of_nothing_is_refused)
+{
+	struct slu_message m = { 0 };
+	struct slu_broker *b;
+
+	CHECK_EQ(0, slu_open(&b, NULL, NULL, &err));
+	REFUSED(slu_checkpoint(NULL, &m, 0, "1", &err));
+	REFUSED(slu_checkpoint(b, NULL, 0, "1", &err));
+	REFUSED(slu_checkpoint(b, &m, 0, NULL, &err));
+	REFUSED(slu_checkpoint(b, &m, -1, "1", &err));
+	slu_close(b);
 }
 
 TEST(the_broker_refuses_nonsense_about_a_message)
