@@ -1,12 +1,13 @@
 // bulk.js - acts on many messages: those that are selected, or all that match the query.
 //
-//      selected         one call for each
-//      all that match   redrive, move, priority, delete: a task of the server, counted by a dry run first
-//                       run now, delay, cancel, export: the ids are gathered, then one call for each
+//      selected         one call for each; the undo is the inverse call with the version, which is refused if something changed
+//      all that match   a task of the server, counted by a dry run first; the undo is a cancel before it begins
+//                       cancel, export: the ids are gathered, then one call for each
 import { h } from './dom.js';
 import { get, has, may, post } from './api.js';
 import { number, plural } from './format.js';
 import { selected } from './table.js';
+import { begin, HELD } from './tasks.js';
 import { act, app, ask, attempt, messageOf, toast } from './ui.js';
 
 export const acted = { at: 0 }; // when the last act ended: what was found before may be wrong
@@ -17,14 +18,18 @@ const RUNS = ['leased', 'processing'], WAITS = ['ready', 'delayed', 'held'];
 const name = (m) => ({ namespace: m.namespace, queue: m.queue, id: m.uid });
 const pause = (ms) => new Promise((done) => { setTimeout(done, ms); });
 
+// What undoes an act on a message: the verb and the members of the call. before: of the answer.
+const due = (before) => ['delay', { until: before.deliver_after }];
+export const INVERSE = { run: due, delay: due, priority: (before) => ['priority', { priority: before.priority }], move: (before) => ['move', { to: before.queue }] };
+
 // The acts. fits: on a message; fields: what is asked; one: the call for one message; task: what a task of the server takes;
 // states: which of all that match it is for, if the query has no state.
 const ACTS = {
   redrive: { label: 'Redrive', key: 'r', fits: (m) => m.status === 'dead', will: 'become ready again; their failures are reset', did: 'Redriven', states: ['dead'],
     one: (m) => post('/dlq/redrive', { namespace: m.namespace, queue: m.queue, ids: [m.uid] }), task: () => ({ action: 'redrive' }) },
-  run: { label: 'Run now', key: 'r', verb: 'run', fits: (m) => m.status === 'delayed', will: 'become due now', did: 'Due now', states: ['delayed'], one: (m) => post('/v1/admin/message/run', name(m)) },
+  run: { label: 'Run now', key: 'r', verb: 'run', fits: (m) => m.status === 'delayed', will: 'become due now', did: 'Due now', states: ['delayed'], one: (m) => post('/v1/admin/message/run', name(m)), task: () => ({ action: 'run' }) },
   delay: { label: 'Delay', verb: 'delay', fits: (m) => WAITS.includes(m.status), will: 'be delivered later', did: 'Delayed', states: ['ready', 'delayed'],
-    fields: [{ name: 'delay', label: 'For', value: '10m', required: true }], one: (m, v) => post('/v1/admin/message/delay', { ...name(m), delay: v.delay }) },
+    fields: [{ name: 'delay', label: 'For', value: '10m', required: true }], one: (m, v) => post('/v1/admin/message/delay', { ...name(m), delay: v.delay }), task: (v) => ({ action: 'delay', delay: v.delay }) },
   priority: { label: 'Priority', verb: 'priority', fits: (m) => WAITS.includes(m.status), will: 'get another priority', did: 'Priority set', states: WAITS,
     fields: [{ name: 'priority', label: 'The lowest number goes first', value: '0', required: true }],
     one: (m, v) => post('/v1/admin/message/priority', { ...name(m), priority: Number(v.priority) }), task: (v) => ({ action: 'priority', priority: Number(v.priority) }) },
@@ -38,14 +43,14 @@ const available = () => Object.entries(ACTS).filter(([, a]) => !a.verb || has('P
 
 // --- one call for each --------------------------------------------------------------------------
 
-// Does it to all, a few at a time. Stops after `job.ended` is set. Returns {done, refused, why}.
+// Does it to all, a few at a time. Stops after `job.ended` is set. Returns {done, refused, why, answers}.
 async function each(messages, one, job, say) {
-  const found = { done: 0, refused: 0, why: null };
+  const found = { done: 0, refused: 0, why: null, answers: [] };
   let at = 0;
   const worker = async () => {
     while (at < messages.length && !job.ended) {
       const m = messages[at++];
-      try { await one(m); found.done++; } catch (error) {
+      try { found.answers.push({ m, answer: await one(m) }); found.done++; } catch (error) {
         if (!error.status) throw error; // the server went away
         found.refused++;
         found.why ??= error;
@@ -57,12 +62,24 @@ async function each(messages, one, job, say) {
   return found;
 }
 
-function report({ done, refused, why }, { did }) {
-  toast(`${did}: ${plural(done, 'message')}.${refused ? ` ${number(refused)} refused: ${messageOf(why)}` : ''}`, { kind: refused ? 'bad' : '' });
+function report({ done, refused, why }, { did }, undo) {
+  toast(`${did}: ${plural(done, 'message')}.${refused ? ` ${number(refused)} refused: ${messageOf(why)}` : ''}`, { kind: refused ? 'bad' : '', undo });
   selected.clear();
   acted.at = Date.now();
   app.refresh();
 }
+
+// A message without a version is on its way to another shard.
+function undoOf(verb, found, to) {
+  const answered = found.answers.filter(({ answer }) => answer.version);
+  const back = ({ m, answer }) => {
+    const [inverse, more] = INVERSE[verb](answer.before);
+    return post(`/v1/admin/message/${inverse}`, { namespace: m.namespace, queue: to || m.queue, id: answer.uid, version: answer.version, ...more });
+  };
+  return INVERSE[verb] && answered.length > 0 && (async () => report(await each(answered, back, {}), { did: 'Undone' }));
+}
+
+const FOREVER = ' This cannot be undone.';
 
 export function actsOnSelected(messages) {
   if (!messages.length) return null;
@@ -71,12 +88,15 @@ export function actsOnSelected(messages) {
   return [
     available().filter(([id]) => id !== 'move' || !dead).map(([id, a]) => {
       const fit = messages.filter(a.fits);
-      const run = async (values, say) => report(await each(fit, (m) => a.one(m, values), {}, say), a);
+      const run = async (values, say) => {
+        const found = await each(fit, (m) => a.one(m, values), {}, say);
+        report(found, a, undoOf(id, found, values.to));
+      };
       const asked = a.fields || a.danger;
       return fit.length > 0 && act(`${a.label} ${fit.length}`, () => (asked ? ask({
         title: `${a.label} ${plural(fit.length, 'message')}`, danger: a.danger, confirm: a.label, fields: a.fields, run,
-        text: `${plural(fit.length, 'message')} will ${a.will}.${fit.length < messages.length ? ` The other ${number(messages.length - fit.length)} selected stay as they are.` : ''}`,
-      }) : run({})), { namespace, key: id === 'run' && messages.some(ACTS.redrive.fits) ? undefined : a.key, kind: a.danger ? 'danger' : '' });
+        text: `${plural(fit.length, 'message')} will ${a.will}.${fit.length < messages.length ? ` The other ${number(messages.length - fit.length)} selected stay as they are.` : ''}${INVERSE[id] ? '' : FOREVER}`,
+      }) : run({})), { namespace, key: id === 'run' && messages.some(ACTS.redrive.fits) ? undefined : a.key, kind: a.danger ? 'danger' : '', title: INVERSE[id] ? undefined : `${a.label}.${FOREVER}` });
     }),
     h('button', { type: 'button', class: 'btn', onclick: () => download(messages) }, `Export ${messages.length}`),
   ];
@@ -133,7 +153,7 @@ async function dryRun(task, job, say) {
 // In the dialog: what it would do, by a count that ends with the dialog.
 async function count(params, a, job, say) {
   if (a.task) {
-    const seen = await dryRun(taskOf(params, a, { to: 'dry-run', priority: 2147483647 }), job, say);
+    const seen = await dryRun(taskOf(params, a, { to: 'dry-run', priority: 2147483647, delay: '1s' }), job, say);
     if (!seen) return null;
     return { n: seen.matched - seen.refused, words: seen.refused ? ` ${number(seen.refused)} more match and cannot change: ${seen.error}.` : '' };
   }
@@ -149,13 +169,11 @@ function allDialog(params, a) {
   let counted = null;
   const place = `${params.namespace}/${params.queue}`;
   const dialog = ask({
-    title: `${a.label}: all that match in ${place}`, danger: a.danger, confirm: a.label, fields: a.fields, extra: said, typed: a.danger ? params.queue : undefined,
-    text: a.task ? 'The server does it, also if you close this page. What cannot change is left out.' : 'This page does it, message by message. Keep it open until it has ended; closing this dialog ends it.',
+    title: `${a.label}: all that match in ${place}`, danger: a.danger, confirm: a.label, fields: [...a.fields || [], ...a.task ? [HELD] : []], extra: said, typed: a.danger ? params.queue : undefined,
+    text: a.task ? 'The server does it, also if you close this page. What cannot change is left out.' : `This page does it, message by message. Keep it open until it has ended; closing this dialog ends it.${FOREVER}`,
     run: async (values) => {
       if (a.task) {
-        await post('/v1/admin/task', taskOf(params, a, values));
-        toast('The server does it, also if you close this page.');
-        app.go('#/tasks');
+        await begin(taskOf(params, a, values), values.held);
         return;
       }
       if (!counted) throw new Error('The count has not ended.');

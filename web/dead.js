@@ -6,6 +6,7 @@ import { editBodies } from './deadedit.js';
 import { age, duration, number, plural } from './format.js';
 import { nameOf, noteQueues, rateOf } from './samples.js';
 import { selected, table } from './table.js';
+import { begin, HELD } from './tasks.js';
 import { act, app, ask, card, command, empty, head, href, pill, queueLink, toast } from './ui.js';
 import { messageTable } from './messages.js';
 
@@ -92,13 +93,11 @@ function dialog(q, filter, { verb, word }) {
   ask({
     title: `${verb} dead letters of ${nameOf(q)}`, confirm: verb, danger: !redrive, extra: said, typed: redrive ? undefined : q.queue,
     text: [redrive ? 'They are ready again, and their failures are reset.' : 'They are deleted for good.', filter.group || filter.error || filter.reason ? ' Only those of this group.' : ' All of the queue.'].join(''),
-    fields: redrive ? [{ name: 'to', label: 'To another queue', help: 'Empty: back to this queue.' }, { name: 'rate', label: 'A second, at most', value: '100', help: 'Empty: as quickly as it goes.' },
-      { name: 'failing', label: 'Stop when so many deliveries fail', help: 'Empty: never.' }] : [],
+    fields: [...redrive ? [{ name: 'to', label: 'To another queue', help: 'Empty: back to this queue.' }, { name: 'rate', label: 'A second, at most', value: '100', help: 'Empty: as quickly as it goes.' },
+      { name: 'failing', label: 'Stop when so many deliveries fail', help: 'Empty: never.' }] : [], HELD],
     run: async (v, say) => {
       try {
-        await post('/v1/admin/task', clean({ ...base, action: verb.toLowerCase(), state: 'dead', to: v.to, rate: whole(v.rate), stop_if_failing: whole(v.failing) }));
-        toast('The server does it, also if you close this page.');
-        app.go('#/tasks');
+        await begin(clean({ ...base, action: verb.toLowerCase(), state: 'dead', to: v.to, rate: whole(v.rate), stop_if_failing: whole(v.failing) }), v.held);
         return;
       } catch (error) {
         if (error.status !== 400 || !/no tasks/.test(error.message)) throw error; // a shard on Redis

@@ -4,6 +4,7 @@ import { get, getText, has, post, root } from './api.js';
 import { age, bytes, duration, number, when } from './format.js';
 import { parse, tree, treeOf } from './json.js';
 import { stack } from './charts.js';
+import { INVERSE } from './bulk.js';
 import { act, app, ask, card, copy, facts, head, href, pill, tabs, toast } from './ui.js';
 
 export async function load(route, signal) {
@@ -136,10 +137,10 @@ function actions(m) {
   const waits = !['dead', 'damaged', 'leased', 'processing'].includes(m.status), runs = m.status === 'leased' || m.status === 'processing';
   return [
     m.status === 'dead' && act('Redrive', async () => { await post('/dlq/redrive', { namespace, queue: m.queue, ids: [m.uid] }); toast('It is ready again.'); app.refresh(); }, { namespace, kind: 'primary', key: 'r' }),
-    waits && can('run') && m.status === 'delayed' && act('Run now', () => change(m, 'run', {}, (before) => ['delay', { until: before.deliver_after }]), { namespace, kind: 'primary', key: 'r' }),
-    waits && can('delay') && act('Delay', () => ask({ title: 'Delay', confirm: 'Delay', fields: [{ name: 'delay', label: 'For', value: '10m', required: true }], run: ({ delay }) => change(m, 'delay', { delay }, (before) => ['delay', { until: before.deliver_after }]) }), { namespace }),
-    waits && can('priority') && act('Priority', () => ask({ title: 'Priority', confirm: 'Set', fields: [{ name: 'priority', label: 'The lowest number goes first', value: m.priority, required: true }], run: ({ priority }) => change(m, 'priority', { priority: Number(priority) }, (before) => ['priority', { priority: before.priority }]) }), { namespace }),
-    !runs && m.status !== 'damaged' && can('move') && act('Move', () => ask({ title: 'Move to another queue', confirm: 'Move', fields: [{ name: 'to', label: 'Queue', required: true }], run: ({ to }) => change(m, 'move', { to }, m.status !== 'dead' && ((before) => ['move', { to: before.queue }])) }), { namespace }),
+    waits && can('run') && m.status === 'delayed' && act('Run now', () => change(m, 'run', {}, INVERSE.run), { namespace, kind: 'primary', key: 'r' }),
+    waits && can('delay') && act('Delay', () => ask({ title: 'Delay', confirm: 'Delay', fields: [{ name: 'delay', label: 'For', value: '10m', required: true }], run: ({ delay }) => change(m, 'delay', { delay }, INVERSE.delay) }), { namespace }),
+    waits && can('priority') && act('Priority', () => ask({ title: 'Priority', confirm: 'Set', fields: [{ name: 'priority', label: 'The lowest number goes first', value: m.priority, required: true }], run: ({ priority }) => change(m, 'priority', { priority: Number(priority) }, INVERSE.priority) }), { namespace }),
+    !runs && m.status !== 'damaged' && can('move') && act('Move', () => ask({ title: 'Move to another queue', confirm: 'Move', fields: [{ name: 'to', label: 'Queue', required: true }], run: ({ to }) => change(m, 'move', { to }, m.status !== 'dead' && INVERSE.move) }), { namespace }),
     !runs && can('edit') && m.payload !== undefined && textOf(bytesOf(m)) !== null && act('Edit', () => ask({ title: 'Edit and requeue', confirm: 'Requeue', fields: [{ name: 'text', label: 'Body', kind: 'area', rows: 12, value: textOf(bytesOf(m)) }], run: ({ text }) => change(m, 'edit', { text }, m.status !== 'dead' && (() => ['edit', { payload: m.payload }])) }), { namespace }),
     runs && !m.canceled && can('cancel') && act('Cancel', () => ask({ title: 'Cancel a message that runs', danger: true, confirm: 'Cancel it', text: 'Its worker learns it at the next extend. Its key stays held until the worker answers or the lease ends.', run: async () => { await post('/v1/admin/message/cancel', { namespace, id: m.uid }); toast('Canceled.'); app.refresh(); } }), { namespace, kind: 'danger' }),
     m.payload !== undefined && act('Send a copy', () => ask({ title: 'Send a copy', confirm: 'Send', text: 'A new message with the same body, key and attributes.', fields: [{ name: 'queue', label: 'Queue', value: m.queue, required: true }], run: async ({ queue }) => {

@@ -1,10 +1,25 @@
-// tasks.js - work that the server does in the background: redrive, move, delete, priority.
+// tasks.js - work that the server does in the background: redrive, move, delete, priority, run, delay.
 import { h } from './dom.js';
 import { get, namespaces, post, queues } from './api.js';
 import { gauge } from './charts.js';
-import { number, plural, when } from './format.js';
+import { duration, number, plural, when } from './format.js';
 import { table } from './table.js';
-import { act, app, command, empty, head, href, pill, toast } from './ui.js';
+import { act, app, command, empty, head, href, pill, toast, UNDO_MS } from './ui.js';
+
+// A field of a dialog that begins a task.
+export const HELD = { name: 'held', kind: 'checkbox', value: true, label: `Wait ${UNDO_MS / 1000} s first, so that it can be undone` };
+
+// held: the server waits before it begins, and a cancel until then is the undo.
+export async function begin(task, held) {
+  const begun = await post('/v1/admin/task', held ? { ...task, start_in: `${UNDO_MS / 1000}s` } : task);
+  const undo = async () => {
+    const now = await post('/v1/admin/task/cancel', { namespace: begun.namespace, task: begun.task });
+    toast(now.done ? `It has begun: ${plural(now.done, 'message')} changed. It ends now.` : 'Undone: nothing has changed.');
+    app.refresh();
+  };
+  toast(`The server does it${held ? ` in ${UNDO_MS / 1000} s` : ''}, also if you close this page.`, held ? { undo } : {});
+  app.go('#/tasks');
+}
 
 export async function load(route, signal) {
   let names = namespaces();
@@ -17,6 +32,7 @@ export async function load(route, signal) {
 function order(t) {
   if (t.to) return `${t.action} to ${t.to}`;
   if (t.to_source) return `${t.action} back`;
+  if (t.until) return `${t.action} until ${when(t.until)}`;
   return t.action === 'priority' ? `priority ${t.priority}` : t.action;
 }
 
@@ -36,6 +52,12 @@ async function cancel(t) {
 
 const KINDS = { canceling: 'canceled', failed: 'bad' };
 
+function note(t) {
+  const wait = Date.parse(t.start_at) - Date.now();
+  if (t.state === 'running' && wait > 0) return `begins in ${duration(wait)}`;
+  return t.error ?? (t.rate ? `at most ${number(t.rate)} a second` : '');
+}
+
 export function view({ tasks }) {
   const columns = [
     { label: 'Queue', cell: (t) => h('a', { class: 'row-link', href: href(['queue', t.namespace, t.queue]) }, h('span', { class: 'ns' }, `${t.namespace}/`), t.queue) },
@@ -43,7 +65,7 @@ export function view({ tasks }) {
     { label: 'Messages', class: 'wrap', cell: (t) => conditions(t.filter) || 'that wait' },
     { label: 'State', cell: (t) => pill(KINDS[t.state] || t.state, t.state) },
     { label: 'Progress', cell: progress },
-    { label: 'Note', class: 'wrap', cell: (t) => t.error ?? (t.rate ? `at most ${number(t.rate)} a second` : '') },
+    { label: 'Note', class: 'wrap', cell: note },
     { label: 'Began', cell: (t) => h('span', { title: `task ${t.task}` }, when(t.created_at), t.by && h('span', { class: 'muted' }, ` by ${t.by}`)) },
     { label: 'Actions', cell: (t) => t.state === 'running' && act(h('span', null, 'Cancel', h('span', { class: 'hidden' }, ` ${t.task}`)), () => cancel(t), { namespace: t.namespace, kind: 'small' }) },
   ];

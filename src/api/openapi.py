@@ -170,12 +170,13 @@ CONDITIONS = {
     **each(TIME, "older_than newer_than"),
 }
 TASK_NAME = {"namespace": ref("Name"), "task": string(pattern="^[0-9]+$")}
-TASK_ACTION = string(enum=["redrive", "move", "delete", "priority"])
+TASK_ACTION = string(enum=["redrive", "move", "delete", "priority", "run", "delay"])
 TASK_ORDERS = {
     "to": ref("Name"),
     **each(FLAG, "to_source dry_run"),
     "priority": {"oneOf": [INT32, TEXT]},
     "rate": integer(minimum=0, maximum=1000000),
+    "until": MOMENT,
 }
 TASK_COUNTS = ["total", "looked", "matched", "done", "refused"]
 BACKUP = string(pattern="^[0-9]+$")
@@ -440,13 +441,13 @@ SCHEMAS = {
             **each(MOMENT, "first_at last_at"), "hours": array(COUNT, minItems=24, maxItems=24), "sample_uid": string(format="uuid")}), maxItems=1000)}),
     "TaskToBegin": record(["namespace", "action"], {
         **PLACE, **CONDITIONS, **TASK_ORDERS, "action": TASK_ACTION, "state": string(enum=["ready", "delayed", "held", "dead", "all"]),
-        "stop_if_failing": UINT32}, anyOf=[{"required": ["topic"]}, {"required": ["queue"]}]),
+        "stop_if_failing": UINT32, **each(TIME, "delay start_in")}, anyOf=[{"required": ["topic"]}, {"required": ["queue"]}]),
     "Task": record([
         "task", "namespace", "queue", "action", "state", "filter", "dry_run", *TASK_COUNTS, "created_at"], {
         **TASK_NAME, "queue": ref("Name"), "action": TASK_ACTION, **TASK_ORDERS,
         "state": string(enum=["running", "canceling", "done", "canceled", "stopped", "failed"]),
         "filter": record([], {**CONDITIONS, "state": string(enum=STATES)}), **each(COUNT, [*TASK_COUNTS, "failures"]),
-        "stop_if_failing": COUNT, **each(TEXT, "error by"), **each(MOMENT, "created_at ended_at")}),
+        "stop_if_failing": COUNT, **each(TEXT, "error by"), **each(MOMENT, "created_at start_at ended_at")}),
     "Tasks": whole({"tasks": array(ref("Task"))}),
     "Paused": whole({**PLACE, "paused": FLAG}),
     "MessageName": record(["namespace", "id"], {**PLACE, "id": ref("Id")}),
@@ -714,7 +715,7 @@ ROWS = [
         "Task", "Show a task and its progress", {**ok("Task", "The task."), **NO_SUCH},
         [NAMESPACE_OF_SCHEDULE, query("task", TASK_NAME["task"], required=True)])),
     ("post", "/v1/admin/task", admin(
-        "BeginTask", "Begin a task: redrive, move, delete or re-prioritise the messages of a queue that match",
+        "BeginTask", "Begin a task: redrive, move, delete, re-prioritise, run or delay the messages of a queue that match",
         {**ok("Task", "The task."), **NO_SUCH}, body="TaskToBegin")),
     ("post", "/v1/admin/task/cancel", admin(
         "CancelTask", "End a task soon; what it has done stays done", {**ok("Task", "The task."), **NO_SUCH}, body="TaskName")),

@@ -35,7 +35,7 @@ const struct command *const cli_commands[] = {
 	HEAD("Queues", "schedule", "set, list, show, delete, pause, resume or run schedules, and print their next ticks",
 	     &cli_schedule_set, &cli_schedule_list, &cli_schedule_show, &cli_schedule_next, &cli_schedule_delete,
 	     &cli_schedule_pause, &cli_schedule_resume, &cli_schedule_run),
-	HEAD("Queues", "task", "redrive, move, delete or re-prioritise many messages in the server: start, list, show, wait, cancel",
+	HEAD("Queues", "task", "redrive, move, delete, re-prioritise, run or delay many messages in the server: start, list, show, wait, cancel",
 	     &cli_task_start, &cli_task_list, &cli_task_show, &cli_task_wait, &cli_task_cancel),
 	HEAD("Queues", "worker", "list, quiet, resume or stop workers",
 	     &cli_worker_list, &cli_worker_quiet, &cli_worker_resume, &cli_worker_stop),

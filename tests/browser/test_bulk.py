@@ -86,6 +86,33 @@ def test_a_selection_is_delayed_run_moved_and_deleted(console, server):
     console.clean()
 
 
+def test_an_act_on_a_selection_is_undone_unless_a_message_has_changed_since(console, server):
+    server.enqueue(*({"text": f"{n}"} for n in range(4)), topic="undone")
+    console.go("#/messages?q=queue%3Aops%2Fundone")
+    select(console, 4)
+    console.click("Priority 4")
+    console.fill("priority", "1")
+    console.click("Priority")
+    console.see("Priority set: 4 messages")
+    changed = messages(server, "undone")[0]["uid"]
+    assert server.post("/v1/admin/message/priority", {"namespace": "ops", "queue": "undone", "id": changed, "priority": 3}).status == 200
+    console.click("Undo")
+    console.see("Undone: 3 messages. 1 refused", "has changed")
+    assert sorted(m["priority"] for m in messages(server, "undone")) == [3, 5, 5, 5]
+    select(console, 2)
+    console.click("Move 2")
+    console.fill("to", "undone-2")
+    console.click("Move")
+    until(lambda: server.stats(topic="undone")["total"] == 2 and server.stats(topic="undone-2")["total"] == 2)
+    console.click("Undo")
+    until(lambda: server.stats(topic="undone")["total"] == 4)
+    select(console, 1)
+    console.click("Delete 1")
+    console.see("This cannot be undone.")
+    console.keys(Keys.ESCAPE)
+    console.clean()
+
+
 def test_what_runs_is_canceled_and_the_rest_of_the_selection_stays(console, server):
     server.enqueue(*({"text": f"{n}"} for n in range(3)), topic="run-some")
     server.topic = "run-some"
@@ -111,21 +138,34 @@ def test_all_that_match_get_another_priority_by_a_task_after_a_count(console, se
     console.fill("priority", "2")
     console.click("Priority")
     console.until("return location.hash === '#/tasks'")
+    console.see("begins in")
+    console.click("Undo")
+    console.see("Undone: nothing has changed.")
+    assert {m["priority"] for m in messages(server, "fruit")} == {5}
+    console.go("#/messages?q=queue%3Aops%2Ffruit%20text%3Aapple")
+    all_that_match(console, "Priority …")
+    console.see("125 messages will get another priority")
+    console.fill("priority", "2")
+    console.at_once()
+    console.click("Priority")
     until(lambda: sum(m["priority"] == 2 for m in messages(server, "fruit")) == 125)
     assert {m["priority"] for m in messages(server, "fruit", text="pear")} == {5}
 
 
-def test_all_that_match_are_delayed_by_the_page(console, server):
+def test_all_that_match_are_delayed_and_run_by_tasks(console, server):
     server.enqueue(*({"text": f"{['apple', 'pear'][n % 2]} {n}"} for n in range(60)), topic="pears")
     console.go("#/messages?q=queue%3Aops%2Fpears%20text%3Apear")
     all_that_match(console, "Delay …")
     console.see("30 messages will be delivered later")
     console.fill("delay", "1h")
+    console.at_once()
     console.click("Delay")
     until(lambda: server.stats(topic="pears")["delayed"] == 30)
+    console.see("delay until")
     console.go("#/messages?q=queue%3Aops%2Fpears%20state%3Adelayed")
     all_that_match(console, "Run now …")
     console.see("30 messages will become due now")
+    console.at_once()
     console.click("Run now")
     until(lambda: server.stats(topic="pears")["ready"] == 60)
 
@@ -141,6 +181,7 @@ def test_a_delete_of_all_that_match_needs_the_name_and_can_be_left(console, serv
     assert server.stats(topic="rotten")["total"] == 40
     all_that_match(console, "Delete …")
     console.fill("typed", "rotten")
+    console.at_once()
     console.click("Delete")
     until(lambda: server.stats(topic="rotten")["total"] == 20)
 

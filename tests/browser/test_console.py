@@ -286,6 +286,7 @@ def test_dead_letters_are_redriven_by_group_and_deleted(console, server):
     console.until("return [...document.querySelectorAll('main tbody tr')].some((r) => r.innerText.includes('after #'))")
     console.run("[...document.querySelectorAll('main tbody tr')].find((r) => r.innerText.includes('after #')).querySelector('button').click()")
     console.see("4 dead letters match")
+    console.at_once()
     console.click("Redrive")
     console.until("return location.hash === '#/tasks'")
     until(lambda: server.stats(topic="mail")["dead"] == 2)
@@ -300,6 +301,7 @@ def test_dead_letters_are_redriven_by_group_and_deleted(console, server):
     console.until("return document.querySelectorAll('main tbody input[type=checkbox]').length === 1")
     console.click("Delete all")
     console.fill("typed", "mail")
+    console.at_once()
     console.click("Delete")
     until(lambda: server.stats(topic="mail")["dead"] == 0)
 
@@ -315,6 +317,7 @@ def test_a_task_shows_its_progress_and_is_canceled(console, server):
     console.see("30 dead letters match")
     console.fill("rate", "2")
     console.fill("failing", "7")
+    console.at_once()
     console.click("Redrive")
     console.until("return location.hash === '#/tasks'")
     console.see("ops/slow", "redrive", "state: dead", "running", "at most 2 a second", "1 task at work")

@@ -117,6 +117,9 @@ def test_tasks(cli):
     cli("task", "cancel", slow)
     canceled = cli.try_("task", "wait", slow)
     assert canceled.returncode == 1 and b"canceled" in canceled.stdout
+    cli("push", "third", "a", "b", "--quiet")
+    cli("task", "start", "delay", "third", "--for", "1h", "--wait")
+    assert cli("task", "start", "run", "third", "--start-in", "100ms", "--wait").endswith(" done: 2 messages done, 0 refused\n")
     gone = cli.try_("task", "show", "17")
     assert gone.returncode == 3 and b"namespace default has no task 17" in gone.stderr
 

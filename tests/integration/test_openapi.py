@@ -242,6 +242,7 @@ def walk_tasks(walk):
     task = walk.post(200, admin + "task", {**place, "action": "move", "to": "other", "rate": 10, "stop_if_failing": 3,
                                            "older_than": "1h", "dry_run": True})["task"]
     walk.post(200, admin + "task", {**place, "action": "priority", "priority": "high", "key": "k"})
+    walk.post(200, admin + "task", {**place, "action": "delay", "delay": "1h", "start_in": "10s", "key": "k"})
     walk.post(400, admin + "task", {**place, "action": "move"})
     walk.post(404, admin + "task", {**place, "queue": "nowhere", "action": "delete"})
     walk.get(200, admin + "tasks", namespace="shop", queue="tasked")

@@ -176,6 +176,44 @@ def test_priorities_change_once(server):
     assert {m["text"]: m["priority"] for m in server.peek(limit=10, **{"as": "text"})} == {"a": 5, "b": 0, "c": 0}
 
 
+def test_delayed_messages_are_due_now(server):
+    """TASK-2: not one with a key, whose order could change."""
+    server.enqueue(*({"text": f"{n}", "delay": 3600} for n in range(120)), {"text": "keyed", "delay": 3600, "key": "k"})
+    task = done(server, "run", dry_run=True)
+    assert (task["matched"], task["refused"], task["done"]) == (121, 1, 0), task
+    assert server.stats()["delayed"] == 121
+    task = done(server, "run")
+    assert (task["matched"], task["refused"], task["done"]) == (121, 1, 120), task
+    assert task["filter"] == {"state": "delayed"} and "has the key k, and the order of that key would change" in task["error"], task
+    assert (server.stats()["ready"], server.stats()["delayed"]) == (120, 1)
+
+
+def test_messages_that_wait_are_delayed_once(server):
+    """They keep their ids; one that is due at that moment already is left as it is, and one in the order of its key."""
+    ids = server.enqueue({"text": "a"}, {"text": "b", "delay": 60}, {"text": "c", "key": "k"}, {"text": "d", "attributes": {"for": "later"}})
+    task = done(server, "delay", delay="2h", attribute="for=later")
+    assert (task["matched"], task["done"], task["refused"]) == (1, 1, 0), task
+    task = done(server, "delay", until=task["until"])
+    assert (task["matched"], task["done"], task["refused"]) == (3, 2, 1), task
+    assert "has the key k, and the order of that key would change" in task["error"], task
+    assert texts(server.dequeue(limit=10)) == ["c"]
+    for n in (0, 1, 3):
+        assert server.get("/v1/admin/message", **server.here(id=ids[n])).body["next_delivery"] == task["until"]
+
+
+def test_a_task_that_has_not_started_leaves_everything_as_it_is(server):
+    """TASK-4"""
+    kill(server, 3)
+    task = begun(server, start_in="10m")
+    now = until(lambda: listed(server)[0])
+    assert now["start_at"] > now["created_at"] and now["done"] == 0 and now["state"] == "running", now
+    assert server.post(PATH + "/cancel", {"namespace": server.namespace, "task": task}).status == 200
+    last = ended(server, task)
+    assert (last["state"], last["done"], last["looked"]) == ("canceled", 0, 0) and server.stats()["dead"] == 3, last
+    last = ended(server, begun(server, start_in="300ms"))
+    assert last["ended_at"] >= last["start_at"] and last["done"] == 3, last
+
+
 def test_messages_are_deleted(server):
     kill(server, 2)
     server.enqueue(*({"text": f"w{i}"} for i in range(5)))
@@ -273,7 +311,7 @@ def test_tasks_are_listed_newest_first(server):
 
 
 @pytest.mark.parametrize("action, more, says", [
-    ("explode", {}, "invalid action: \"explode\"; expected redrive, move, delete or priority"),
+    ("explode", {}, "invalid action: \"explode\"; expected redrive, move, delete, priority, run or delay"),
     ("move", {}, "expected to, the name of a queue, or to_source"),
     ("move", {"to": "a", "to_source": True}, "expected to, the name of a queue, or to_source"),
     ("move", {"to": "work"}, "expected another queue"),
@@ -284,6 +322,11 @@ def test_tasks_are_listed_newest_first(server):
     ("priority", {}, "priority: expected with the action priority"),
     ("delete", {"priority": 1}, "priority: expected with the action priority"),
     ("priority", {"priority": 1, "state": "dead"}, "invalid state: dead"),
+    ("run", {"state": "ready"}, "invalid state: ready; expected delayed"),
+    ("run", {"delay": "1m"}, "expected delay or until with the action delay"),
+    ("delay", {}, "expected delay or until with the action delay"),
+    ("delay", {"delay": "1m", "until": "2027-01-01T00:00:00Z"}, "expected delay or until with the action delay"),
+    ("delay", {"delay": "1m", "state": "dead"}, "invalid state: dead"),
     ("redrive", {"reason": "boredom"}, "reason"),
     ("redrive", {"rate": -1}, "rate"),
     ("redrive", {"colour": "red"}, "colour"),

@@ -23,6 +23,7 @@ struct begin {
 	struct task_call call;
 	struct slice action, state;
 	uint64_t rate, stop_if_failing;
+	slu_time delay, start_in; /* from now */
 };
 
 #define FIELD(text, how, member, ...) JSON_ROW(text, json_read_##how, struct begin, member, __VA_ARGS__)
@@ -48,14 +49,32 @@ static const struct json_field fields[] = {
 	FIELD("rate", u64, rate, .max = TASK_RATE_MAX),
 	FIELD("stop_if_failing", u64, stop_if_failing, .max = UINT32_MAX),
 	FIELD("dry_run", bool, call.t.dry_run),
+	FIELD("delay", span, delay, .max = API_DELAY_MAX),
+	FIELD("until", time, call.t.until),
+	FIELD("start_in", span, start_in, .max = API_DELAY_MAX),
 };
 
+/* By row of `fields`. */
 enum {
-	HAS_PRIORITY = 1 << 16 /* the row of `fields` */
+	HAS_PRIORITY = 1 << 16,
+	HAS_DELAY = 1 << 20,
+	HAS_UNTIL = 1 << 21
 };
 
 static int
-take_words(struct begin *b, uint64_t given, struct slu_err *err)
+check_orders(const struct task *t, uint64_t given, struct slu_err *err)
+{
+	const bool delay = given & HAS_DELAY, until = given & HAS_UNTIL;
+
+	if ((t->action == TASK_PRIORITY) == !(given & HAS_PRIORITY))
+		return slu_fail(err, SLU_EINVAL, "priority: expected with the action priority, and only there");
+	if (t->action == TASK_DELAY ? delay == until : delay || until)
+		return slu_fail(err, SLU_EINVAL, "expected delay or until with the action delay, and only there");
+	return 0;
+}
+
+static int
+take_words(struct begin *b, uint64_t given, slu_time now, struct slu_err *err)
 {
 	struct task *const t = &b->call.t;
 	int rc = task_action_parse(b->action, &t->action, err);
@@ -66,9 +85,12 @@ take_words(struct begin *b, uint64_t given, struct slu_err *err)
 		return rc;
 	t->rate = (uint32_t)b->rate;
 	t->stop_if_failing = (uint32_t)b->stop_if_failing;
-	if ((t->action == TASK_PRIORITY) == !(given & HAS_PRIORITY))
-		return slu_fail(err, SLU_EINVAL, "priority: expected with the action priority, and only there");
-	return task_check(t, err);
+	if (given & HAS_DELAY)
+		t->until = time_add(now, b->delay);
+	if (b->start_in)
+		t->start = time_add(now, b->start_in);
+	rc = check_orders(t, given, err);
+	return rc ? rc : task_check(t, err);
 }
 
 static int
@@ -84,7 +106,7 @@ decode(struct apicall *a, struct begin *b, struct slu_err *err)
 	json_init(&r, body, JSON_DEPTH);
 	json_room(&r, room, 2 * body.n);
 	given = json_fields(&r, fields, COUNT(fields), JSON_STRICT, b);
-	return json_end(&r, NULL) ? json_explain(&r, -1, err) : take_words(b, given, err);
+	return json_end(&r, NULL) ? json_explain(&r, -1, err) : take_words(b, given, clock_wall(a->api->clock), err);
 }
 
 static void

@@ -13,6 +13,8 @@ static const char *const actions[TASK_ACTIONS] = {
 	[TASK_MOVE] = "move",
 	[TASK_DELETE] = "delete",
 	[TASK_PRIORITY] = "priority",
+	[TASK_RUN] = "run",
+	[TASK_DELAY] = "delay",
 };
 
 static const char *const phases[TASK_PHASES] = {
@@ -47,7 +49,7 @@ task_action_parse(struct slice text, enum task_action *out, struct slu_err *err)
 	unsigned i;
 
 	if (find_word(actions, TASK_ACTIONS, text, &i))
-		return slu_fail(err, SLU_EINVAL, "invalid action: %s; expected redrive, move, delete or priority", parse_shown(text, shown));
+		return slu_fail(err, SLU_EINVAL, "invalid action: %s; expected redrive, move, delete, priority, run or delay", parse_shown(text, shown));
 	*out = (enum task_action)i;
 	return 0;
 }
@@ -109,7 +111,11 @@ check_state(struct task *t, struct slu_err *err)
 		t->state = MSG_DEAD;
 	if (t->action == TASK_REDRIVE && t->state != MSG_DEAD)
 		return slu_fail(err, SLU_EINVAL, "invalid state: %s; expected dead", flat_view_states[t->state]);
-	if (t->action == TASK_PRIORITY && t->state == MSG_DEAD)
+	if (t->action == TASK_RUN && t->state == MSG_NONE)
+		t->state = MSG_DELAYED;
+	if (t->action == TASK_RUN && t->state != MSG_DELAYED)
+		return slu_fail(err, SLU_EINVAL, "invalid state: %s; expected delayed", flat_view_states[t->state]);
+	if ((t->action == TASK_PRIORITY || t->action == TASK_DELAY) && t->state == MSG_DEAD)
 		return slu_fail(err, SLU_EINVAL, "invalid state: dead; expected ready, delayed or held");
 	if (t->state == MSG_LEASED || t->state == MSG_DAMAGED)
 		return slu_fail(err, SLU_EINVAL, "invalid state: %s; expected ready, delayed, held or dead", flat_view_states[t->state]);
@@ -133,6 +139,13 @@ encode_text(struct json_out *w, const char *name, struct slice text)
 {
 	if (text.n)
 		json_out_str(w, name, text);
+}
+
+static void
+encode_time(struct json_out *w, const char *name, slu_time at)
+{
+	if (at)
+		json_out_i64(w, name, at);
 }
 
 static void
@@ -182,6 +195,8 @@ task_encode(const struct task *t, struct buf *out)
 	encode_text(&w, "to", t->to);
 	json_out_bool(&w, "to_source", t->to_source);
 	json_out_i64(&w, "priority", t->prio);
+	encode_time(&w, "until", t->until);
+	encode_time(&w, "start", t->start);
 	json_out_u64(&w, "rate", t->rate);
 	json_out_u64(&w, "stop_if_failing", t->stop_if_failing);
 	json_out_bool(&w, "dry_run", t->dry_run);
@@ -232,6 +247,8 @@ static const struct json_field fields[] = {
 	OPTION("to", text, t.to),
 	FIELD("to_source", bool, t.to_source),
 	FIELD("priority", i64, prio, .min = INT32_MIN, .max = INT32_MAX),
+	OPTION("until", i64, t.until, .max = INT64_MAX),
+	OPTION("start", i64, t.start, .max = INT64_MAX),
 	FIELD("rate", u64, rate, .max = TASK_RATE_MAX),
 	FIELD("stop_if_failing", u64, stop_if_failing, .max = UINT32_MAX),
 	FIELD("dry_run", bool, t.dry_run),
@@ -332,6 +349,10 @@ show_orders(struct json_out *w, const struct task *t)
 		json_out_bool(w, "to_source", true);
 	if (t->action == TASK_PRIORITY)
 		json_out_i64(w, "priority", t->prio);
+	if (t->action == TASK_DELAY)
+		json_out_time(w, "until", t->until);
+	if (t->start)
+		json_out_time(w, "start_at", t->start);
 	if (t->rate)
 		json_out_u64(w, "rate", t->rate);
 	if (t->stop_if_failing) {

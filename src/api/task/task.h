@@ -14,11 +14,12 @@
  * Times of the document are nanoseconds. A later version is refused; members that a reader does not know are ignored.
  *
  *  TASK-1  A task changes a message at most once, and only messages that were there when it began: accepted before, or dead
- *          before.
+ *          before. TASK_RUN may change one again that has failed meanwhile and waits for its next try.
  *  TASK-2  An act that would change the order of a key, or make a message lose its unique key or its batch, is refused for
  *          that message, as are messages that are leased. The task counts them as `refused`, and keeps the first reason.
  *  TASK-3  After a restart or a takeover the task looks at all messages again: those that are done do not match any more.
  *          The document is written each second, so `done` may miss what the last second did.
+ *  TASK-4  A task with a start changes nothing before that moment. If it is canceled before, it has changed nothing.
  */
 #ifndef API_TASK_TASK_H
 #define API_TASK_TASK_H
@@ -45,6 +46,8 @@ enum task_action {
 	TASK_MOVE,    /* to the queue `to`, or back to the queue that each died in */
 	TASK_DELETE,
 	TASK_PRIORITY, /* messages that wait get the priority `prio` */
+	TASK_RUN,      /* messages that are delayed are due now */
+	TASK_DELAY,    /* messages that wait are due at the moment `until` */
 	TASK_ACTIONS
 };
 
@@ -68,6 +71,8 @@ struct task {
 	struct slice to; /* n 0: the same queue */
 	bool to_source;  /* MOVE: each to the queue that it died in */
 	int32_t prio;
+	slu_time until;           /* DELAY; wall clock */
+	slu_time start;           /* it changes nothing before, and can be canceled; wall clock; 0: at once */
 	uint32_t rate;            /* messages a second; 0: as quickly as steps go */
 	uint32_t stop_if_failing; /* stops when so many deliveries of its target have failed since it began; 0: never */
 	bool dry_run;             /* only counts */

@@ -3,6 +3,7 @@
  *
  *      redrive, delete,   one op with an item for each message
  *      another priority
+ *      or due time
  *      to another queue   an OP_FINISH for each message: the message goes, and another one is accepted in its place, in one
  *                         step; over shards by the outbox
  */
@@ -18,13 +19,29 @@ replaces(const struct task *t)
 
 /* ---- Add ---- */
 
+/* Whether the message has another due time afterwards, and stays what it is. */
+static bool
+moves_due(const struct task *t)
+{
+	return t->action == TASK_RUN || t->action == TASK_DELAY;
+}
+
+/* TASK-2: the message would take another place in the sequence of its key. */
+static bool
+is_in_order(const struct task *t, const struct op_row *row, const struct message *m)
+{
+	return m->key.n && row->state != MSG_DEAD && (t->action == TASK_RUN || row->state != MSG_DELAYED || row->attempts);
+}
+
 /* TASK-2 */
 static bool
 is_refused(const struct task *t, const struct op_row *row, const struct message *m, char *text, size_t size)
 {
-	if (m->key.n && row->state != MSG_DEAD && (row->state != MSG_DELAYED || row->attempts))
+	if (is_in_order(t, row, m))
 		(void)snprintf(text, size, "message %" PRIu64 " has the key %.*s, and the order of that key would change", row->id,
 			       m->key.n < 64 ? (int)m->key.n : 64, m->key.p);
+	else if (moves_due(t))
+		return false;
 	else if (m->keep)
 		(void)snprintf(text, size, "message %" PRIu64 " has keep_result: its result is waited for by its id", row->id);
 	else if (m->file)
@@ -59,6 +76,18 @@ fill_put(const struct task *t, const struct op_row *row, const struct message *m
 	put->m.reason = 0;
 }
 
+static struct op_item
+item_of(const struct task *t, const struct op_row *row)
+{
+	return (struct op_item){
+		.id = row->id,
+		.has_prio = t->action == TASK_PRIORITY,
+		.prio = t->prio,
+		.delayed = t->action == TASK_RUN,
+		.time = t->until,
+	};
+}
+
 static void
 add_finish(struct task_step *p, uint32_t i, const struct message *m)
 {
@@ -73,14 +102,14 @@ tasker_act_add(struct task_step *p, uint32_t i, const struct message *m, char *t
 {
 	const struct task *const t = &p->row->t;
 
-	if (replaces(t) && is_refused(t, &p->rows[i], m, text, size))
+	if ((replaces(t) || moves_due(t)) && is_refused(t, &p->rows[i], m, text, size))
 		return false;
 	if (t->dry_run)
 		return true;
 	if (replaces(t))
 		add_finish(p, i, m);
 	else
-		p->items[p->n_acts] = (struct op_item){ .id = p->rows[i].id, .has_prio = t->action == TASK_PRIORITY, .prio = t->prio };
+		p->items[p->n_acts] = item_of(t, &p->rows[i]);
 	p->act_of[i] = (int32_t)p->n_acts++;
 	return true;
 }
@@ -97,7 +126,7 @@ begin_op(struct tasker *s, struct task_step *p, struct op *op, enum op_verb verb
 static enum op_verb
 verb_of(const struct task *t)
 {
-	if (t->action == TASK_PRIORITY)
+	if (t->action == TASK_PRIORITY || t->action == TASK_DELAY)
 		return OP_ADJUST;
 	return t->action == TASK_DELETE ? OP_DELETE : OP_REDRIVE;
 }

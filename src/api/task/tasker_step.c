@@ -180,6 +180,13 @@ take(struct task_step *p, uint32_t i, const struct message *m)
 		(void)snprintf(row->refusal, sizeof row->refusal, "%s", text);
 }
 
+/* Whether the message already is what the task makes of it. */
+static bool
+is_as_wanted(const struct task *t, const struct op_row *row)
+{
+	return (t->action == TASK_PRIORITY && row->prio == t->prio) || (t->action == TASK_DELAY && row->due == t->until);
+}
+
 /* Returns SLU_ENOMEM, or why the record cannot be read now. */
 static int
 look_at(struct task_step *p, uint32_t i)
@@ -190,7 +197,7 @@ look_at(struct task_step *p, uint32_t i)
 	struct slice error = { 0 };
 	int rc;
 
-	if (!is_of_state(t, row) || (t->action == TASK_PRIORITY && row->prio == t->prio))
+	if (!is_of_state(t, row) || is_as_wanted(t, row))
 		return 0;
 	rc = needs_no_record(t) ? 0 : read_row(p, row, &m, &error);
 	if (rc == SLU_ECORRUPT)
@@ -333,6 +340,18 @@ run(struct tasker *s, struct task_step *p)
 	return end(s, p->row, TASK_FAILED, p->err.text[0] ? p->err.text : slu_err_row(rc)->text);
 }
 
+/* TASK-4: sets when the next step is. A cancel brings it forward. */
+static bool
+is_early(struct tasked *row)
+{
+	const slu_time left = row->t.start - clock_wall(&clock_system);
+
+	if (row->t.start == 0 || row->t.dry_run || left <= 0)
+		return false;
+	row->row.resume = duty_mono() + left;
+	return true;
+}
+
 int
 tasker_step(struct duty *d, struct duty_row *one, struct slu_err *err)
 {
@@ -348,6 +367,8 @@ tasker_step(struct duty *d, struct duty_row *one, struct slu_err *err)
 		rc = tasker_store(s, row, err);
 	if (rc)
 		return rc;
+	if (is_early(row))
+		return 0;
 	if (is_failing(s, row))
 		return stop(s, row);
 	p->row = row;

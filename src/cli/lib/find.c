@@ -88,8 +88,8 @@ search(struct session *s, const char *path, const struct column *columns, unsign
 	return rc;
 }
 
-static void
-write_time(struct json_out *w, const char *name, slu_time t)
+void
+find_write_time(struct json_out *w, const char *name, slu_time t)
 {
 	char text[DURATION_TEXT];
 
@@ -103,6 +103,6 @@ find_write(const struct find *f, struct json_out *w)
 	for (size_t i = 0; i < COUNT(texts); i++)
 		if (text_of(f, i))
 			json_out_str(w, texts[i].name, slice_of(text_of(f, i)));
-	write_time(w, "older_than", f->older);
-	write_time(w, "newer_than", f->newer);
+	find_write_time(w, "older_than", f->older);
+	find_write_time(w, "newer_than", f->newer);
 }

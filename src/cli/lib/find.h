@@ -48,6 +48,9 @@ int search(struct session *s, const char *path, const struct column *columns, un
 /* Writes the conditions as members of an object. */
 void find_write(const struct find *f, struct json_out *w);
 
+/* Writes a duration as a member; nothing for 0. */
+void find_write_time(struct json_out *w, const char *name, slu_time t);
+
 /* For command.each of `get` and `dlq show`: prints a message with its history. */
 int message_show(struct session *s, const char *id, struct slu_err *err);
 

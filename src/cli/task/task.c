@@ -21,6 +21,7 @@ struct start {
 	struct session s;
 	struct find find;
 	const char *to, *priority;
+	slu_time delay, start_in;
 	bool to_source, dry_run, wait;
 	uint64_t rate, most_failures;
 };
@@ -134,6 +135,8 @@ write_question(const struct start *c, struct json_out *w)
 		json_out_bool(w, "to_source", true);
 	if (c->priority)
 		json_out_str(w, "priority", slice_of(c->priority));
+	find_write_time(w, "delay", c->delay);
+	find_write_time(w, "start_in", c->start_in);
 	if (c->rate)
 		json_out_u64(w, "rate", c->rate);
 	if (c->most_failures)
@@ -186,18 +189,21 @@ start(struct session *s, struct slu_err *err)
 
 const struct command cli_task_start = {
 	.name = "task start",
-	.summary = "redrive, move, delete or re-prioritise many messages in the server",
-	.usage = "redrive|move|delete|priority QUEUE [options]",
+	.summary = "redrive, move, delete, re-prioritise, run or delay many messages in the server",
+	.usage = "redrive|move|delete|priority|run|delay QUEUE [options]",
 	.text = "Starts a task and prints its id. The server does the work in small steps, also if you go\n"
 		"away, and goes on after a restart. A task looks at the messages that are there when it\n"
-		"begins: dead letters for redrive, messages that wait for the others, or those of --state.\n"
+		"begins: dead letters for redrive, delayed messages for run, messages that wait for the\n"
+		"others, or those of --state.\n"
 		"\n"
 		"Leased messages are refused, and what would change the order of a key; the task counts\n"
 		"them. Delete asks first.\n",
 	.examples = "  sluice task start redrive mail --rate 50 --stop-if-failing 10 --wait\n"
 		    "  sluice task start move mail --state dead --error timeout --to mail-slow\n"
 		    "  sluice task start delete mail --older-than 7d --dry-run --wait\n"
-		    "  sluice task start priority mail --attribute customer=acme --priority high\n",
+		    "  sluice task start priority mail --attribute customer=acme --priority high\n"
+		    "  sluice task start delay mail --key customer-7 --for 1h\n"
+		    "  sluice task start run mail --rate 100\n",
 	.words = { 2, 2 },
 	.options = CLI_QUEUE | CLI_YES,
 	CLI_ARGS({ "--state ready|delayed|held|dead", ARG_TEXT, AT(start, find.state), "only messages in this state" },
@@ -206,6 +212,8 @@ const struct command cli_task_start = {
 		 { "--to QUEUE", ARG_TEXT, AT(start, to), "redrive, move: to this queue" },
 		 { "--to-source", ARG_FLAG, AT(start, to_source), "move: each back to the queue that it died in" },
 		 { "--priority high|normal|low|N", ARG_TEXT, AT(start, priority), "priority: the new one" },
+		 { "--for", ARG_TIME, AT(start, delay), "delay: how long, from now" },
+		 { "--start-in", ARG_TIME, AT(start, start_in), "changes nothing before: a cancel until then undoes it" },
 		 { "--rate", ARG_COUNT, AT(start, rate), "messages a second, at most" },
 		 { "--stop-if-failing", ARG_COUNT, AT(start, most_failures), "stop when so many deliveries of the queue have failed meanwhile" },
 		 { "--dry-run", ARG_FLAG, AT(start, dry_run), "only count" },

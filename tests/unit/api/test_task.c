@@ -63,6 +63,24 @@ TEST(a_stored_task_is_read_back)
 	CHECK_STR("no room", t.error);
 }
 
+TEST(a_task_with_moments_is_read_back)
+{
+	struct task t = whole, back;
+	struct buf out;
+
+	t.action = TASK_DELAY;
+	t.state = MSG_NONE;
+	t.until = 1763424000 * SLU_SEC + 7;
+	t.start = 1763424000 * SLU_SEC + 8;
+	buf_init(&out, 4096);
+	task_encode(&t, &out);
+	CHECK_EQ(0, task_decode(buf_slice(&out), room, &back, NULL));
+	CHECK_EQ(TASK_DELAY, back.action);
+	CHECK_EQ(t.until, back.until);
+	CHECK_EQ(t.start, back.start);
+	buf_release(&out);
+}
+
 TEST(a_malformed_task_is_refused)
 {
 	static const struct {
