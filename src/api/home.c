@@ -13,7 +13,7 @@
 	"rem;color:#222;background:#fff}code{color:#555}@media(prefers-color-scheme:dark){bod" \
 	"y{color:#ddd;background:#1a1a1a}a{color:#8bf}code{color:#aaa}}"
 
-/* The digest of STYLE: tests/integration/test_home.py checks it. */
+/* The digest of STYLE: tests/integration/admin/test_home.py checks it. */
 static const char policy[] =
 	"default-src 'none'; style-src 'sha256-903Y3hzu3EQXIUFbUV/0Ups3WbQ4IV94qwToPa9sZdw='; "
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

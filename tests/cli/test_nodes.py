@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from test_admin import Terminal
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "integration"))
+sys.path[:0] = [str(Path(__file__).parent.parent / "integration" / folder) for folder in ("", "stores")]
 from clustered import shards, url  # noqa: E402
 from served import Server, until  # noqa: E402
 from test_takeover import QUEUES, SHARDS, is_shared, node  # noqa: E402

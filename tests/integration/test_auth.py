@@ -1,6 +1,5 @@
 """Who may call: tokens, rights, namespaces, web pages. docs/security.md."""
 import json
-import os
 import re
 import signal
 import socket

@@ -1,7 +1,7 @@
 """/ack and /nack with `enqueue`: the message ends and others begin in one step."""
 import pytest
 
-from served import QUICK, Node, Server, texts
+from served import QUICK, Server, texts
 
 
 def child(server, text, topic="next", **more):

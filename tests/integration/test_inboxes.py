@@ -4,17 +4,14 @@ import http.client
 import os
 import re
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from postgres import Postgres
 from served import Node, Refused, Server, texts, until
 from tokens import Secret
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from postgres import Postgres  # noqa: E402
 
 SLUICE = os.environ["SLUICE"]
 QUICK = "inbox.watch: false\ninbox.poll_interval: 10ms\ninbox.poll_jitter: 0s\n"

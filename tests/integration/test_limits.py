@@ -1,6 +1,5 @@
 """Limits: which requests are refused, with which answer, and which never are."""
 import json
-import socket
 import threading
 
 import pytest

@@ -291,20 +291,20 @@ CHECKS = {
     "sluice_disk_free_bytes": between("sluice_disk_free_bytes", 1 << 20, 1 << 60),
 }
 
-VIEWS = "tests/integration/test_views.py"
-BREAKERS = "tests/integration/test_breakers.py"
-AUDIT = "tests/integration/test_audit.py"
-NODES = "tests/integration/test_nodes.py"
+VIEWS = "tests/integration/admin/test_views.py"
+BREAKERS = "tests/integration/scheduling/test_breakers.py"
+AUDIT = "tests/integration/admin/test_audit.py"
+NODES = "tests/integration/stores/test_nodes.py"
 INBOXES = "tests/integration/test_inboxes.py"
-TASKS = "tests/integration/test_tasks.py"
-SCHEDULES = "tests/integration/test_schedules.py"
-PROJECTION = "tests/integration/test_projection.py"
+TASKS = "tests/integration/scheduling/test_tasks.py"
+SCHEDULES = "tests/integration/scheduling/test_schedules.py"
+PROJECTION = "tests/integration/stores/test_projection.py"
 STORE = "tests/fault/test_store.py"
-STORED = "tests/integration/test_store.py"
+STORED = "tests/integration/stores/test_store.py"
 
 # What needs a client that is slow for long, or crowds: where that is done, and its row.
 ELSEWHERE = {
-    "sluice_auth_refused_total": ("tests/integration/test_audit.py", "sluice_auth_refused_total{{reason="),
+    "sluice_auth_refused_total": ("tests/integration/admin/test_audit.py", "sluice_auth_refused_total{{reason="),
     "sluice_http_turned_away_total": ("tests/unit/http/test_server_limits.c", "SERVER_TURNED_AWAY) == 2"),
     "sluice_http_timeouts_total": ("tests/unit/http/test_server_limits.c", "SERVER_TIMEOUTS) == 1"),
     "sluice_http_slow_readers_total": ("tests/unit/http/test_server_limits.c", "SERVER_SLOW_READERS)"),
@@ -323,7 +323,7 @@ ELSEWHERE = {
     "sluice_shard_map_info": ("tests/integration/test_sharding.py", 'node.map()["hash"]}",version="2"'),
     "sluice_breakers_opened_total": (BREAKERS, 'counted("opened"), counted("closed")) == (2, 1)'),
     "sluice_breakers_closed_total": (BREAKERS, 'counted("opened"), counted("closed")) == (2, 1)'),
-    "sluice_lost_writes_total": ("tests/integration/test_redis_loss.py", "assert lost(server) == 1"),
+    "sluice_lost_writes_total": ("tests/integration/redis/test_redis_loss.py", "assert lost(server) == 1"),
     "sluice_cross_shard_partial_total": (VIEWS, '"sluice_cross_shard_partial_total"'),
     "sluice_cross_shard_timeouts_total": (VIEWS, '"sluice_cross_shard_timeouts_total"'),
     "sluice_cross_shard_skipped_total": (VIEWS, '"sluice_cross_shard_skipped_total"'),

@@ -1,6 +1,4 @@
 """A delivered message has a receipt: one text that settles it, and needs nothing beside it."""
-import pytest
-
 from served import QUICK, Node, Server
 from tokens import Secret
 

@@ -103,11 +103,12 @@ def test_a_struct_may_be_declared_in_many_headers_and_several_c_files_have_their
 
 
 @pytest.mark.parametrize("n, code", [(60, 0), (61, 1)])
-def test_a_folder_has_at_most_60_files(tmp_path, n, code):
-    files = {f"src/base/{i}.c": "" for i in range(n)} | {"src/base/meson.build": ""}
+@pytest.mark.parametrize("folder, ending", [("src/base", "c"), ("tests/unit", "h"), ("tests/integration", "py")])
+def test_a_folder_has_at_most_60_files(tmp_path, folder, ending, n, code):
+    files = {f"{folder}/{i}.{ending}": "" for i in range(n)} | {f"{folder}/meson.build": ""}
     done = check(tmp_path, files)
     assert done.returncode == code
-    assert ("src/base: 61 files, the limit is 60" in done.stdout) == bool(code)
+    assert (f"{folder}: 61 files, the limit is 60" in done.stdout) == bool(code)
 
 
 def test_the_project_passes():

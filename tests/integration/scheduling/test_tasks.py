@@ -1,13 +1,10 @@
 """Tasks: acts on many messages that the server does by itself, in steps, to the end."""
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from redis import Redis  # noqa: E402
-from clustered import Cluster, shards, two  # noqa: E402
-from served import ENGINE, Node, Server, on_redis, texts, until  # noqa: E402
+from clustered import Cluster, shards, two
+from redis import Redis
+from served import ENGINE, Node, Server, on_redis, texts, until
 
 PATH = "/v1/admin/task"
 

@@ -1,15 +1,12 @@
 """Views over several shards: stats, lists and metrics of all, without those that do not answer."""
 import re
 import signal
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from redis import Redis  # noqa: E402
-from served import Node, Server, several, until  # noqa: E402
+from redis import Redis
+from served import Node, Server, several, until
 
 MAP = """
 sharding:

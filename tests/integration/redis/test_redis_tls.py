@@ -1,15 +1,12 @@
 """TLS to Redis: both sides show a certificate, or no byte is sent."""
 import re
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from certs import Certs  # noqa: E402
-from redis import Cluster, Redis, free_port  # noqa: E402
-from served import Refused, Server, texts, until  # noqa: E402
+from certs import Certs
+from redis import Cluster, Redis, free_port
+from served import Refused, Server, texts, until
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,11 @@
 """The suite that defines an engine, on a Redis Cluster of three masters."""
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from redis import Cluster  # noqa: E402
+from redis import Cluster
 
 PROGRAMS = os.environ["ENGINE_TESTS"].split(":")
 

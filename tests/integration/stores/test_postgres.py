@@ -2,17 +2,13 @@
 import contextlib
 import os
 import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 
 from onstore import all_texts, check_another_machine, check_large_group, check_takeover, stored
+from postgres import PROGRAMS, Postgres, bouncer
 from served import Node, Refused, texts, until
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from postgres import PROGRAMS, Postgres, bouncer  # noqa: E402
 
 SLUICE = os.environ.get("SLUICE")
 LONG = "LONG" in os.environ  # the suite of long tests

@@ -2,16 +2,12 @@
 import os
 import signal
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from onstore import SHARDS, all_texts, stored
+from postgres import Postgres
 from served import texts, until
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from postgres import Postgres  # noqa: E402
 
 SLUICE = os.environ.get("SLUICE")
 

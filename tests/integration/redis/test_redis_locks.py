@@ -1,16 +1,12 @@
 """Locks and state in a Redis server: several nodes, and answers that are lost."""
 import socket
-import sys
 import threading
-from pathlib import Path
 
 from lockd import Client
 from locked import Lock, acquire, ask, commit, describe, public, refused
+from redis import Proxy
 from served import until
 from test_redis import node, redis  # noqa: F401, fixtures
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from redis import Proxy  # noqa: E402
 
 
 def at(server, lock):

@@ -1,14 +1,11 @@
 """Where a message is in a Redis server: in one place at any time, also after kills."""
 import http.client
 import random
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 from test_redis import node, redis  # noqa: F401, fixtures
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
 
 # Everything of a queue at one moment: ids that are not in exactly the place that their
 # state names.

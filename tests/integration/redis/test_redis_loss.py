@@ -1,13 +1,10 @@
 """A Redis that lost what it had answered, and one that may: both are said aloud."""
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from redis import Cluster, Redis  # noqa: E402
-from served import Server, texts, until  # noqa: E402
+from redis import Cluster, Redis
+from served import Server, texts, until
 
 
 def warnings(server):

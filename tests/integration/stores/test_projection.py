@@ -2,16 +2,13 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from onstore import stored
+from postgres import Postgres
 from served import Node, Refused, Server, until
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from postgres import Postgres  # noqa: E402
 
 SLUICE = os.environ.get("SLUICE")
 ROWS = int(os.environ.get("PROJECTION_ROWS", "4"))  # a power of ten

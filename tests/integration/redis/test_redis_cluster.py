@@ -1,18 +1,14 @@
 """Queues in a Redis Cluster: every call goes to the master of its slot, wherever that is."""
 import re
 import signal
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from locked import acquire, ask, commit, refused
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from redis import Cluster, free_port  # noqa: E402
-from served import Refused, Server, on_redis, texts, until  # noqa: E402
+from redis import Cluster, free_port
+from served import Refused, Server, on_redis, texts, until
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,4 @@
 """Checkpoints: an extend stores how far a consumer has come, and the next one goes on from there (docs/scheduling.md)."""
-import os
-import subprocess
 
 import pytest
 

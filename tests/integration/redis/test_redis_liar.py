@@ -1,15 +1,12 @@
 """A Redis server whose replies are not to be believed: whatever it says, the server lives on."""
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from liar import Liar, Raw  # noqa: E402
-from locked import acquire  # noqa: E402
-from redis import Redis  # noqa: E402
-from served import Refused, Server, until  # noqa: E402
+from liar import Liar, Raw
+from locked import acquire
+from redis import Redis
+from served import Refused, Server, until
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,7 @@
 import http.server
 import json
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +10,7 @@ from certs import Certs
 from onstore import (SLUICE, Proxy, Web, all_texts, check_another_machine, check_faulty_puts, check_ignored_conditions,
                      check_large_group, check_lost_connection, check_proxy, check_takeover, check_wrong_clock, stored)
 from served import Refused, until
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from rgw import Gateway  # noqa: E402
+from rgw import Gateway
 
 
 @pytest.fixture(scope="module")

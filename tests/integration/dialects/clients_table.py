@@ -5,7 +5,7 @@
 """
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs/clients.md"
+PAGE = Path(__file__).parents[3] / "docs/clients.md"
 
 
 def table(heading):

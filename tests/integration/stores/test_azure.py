@@ -1,10 +1,8 @@
 """A server whose log lives in a real Azure Blob server: Azurite. A proxy before it adds faults."""
 import email.utils
 import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +10,7 @@ from certs import Certs
 from onstore import (SLUICE, Proxy, all_texts, check_another_machine, check_faulty_puts, check_ignored_conditions,
                      check_large_group, check_proxy, check_takeover, check_tunnel, check_wrong_clock, stored)
 from served import Refused, until
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from azurite import KEY, Azurite  # noqa: E402
+from azurite import KEY, Azurite
 
 # What a store may answer to a put without doing it.
 REFUSALS = {

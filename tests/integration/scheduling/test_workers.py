@@ -9,7 +9,7 @@ import pytest
 
 from served import START, until
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 WORKERS = {"node": ["node", EXAMPLES / "worker.mjs"], "python": [sys.executable, EXAMPLES / "worker.py"]}
 JOBS = [{"do": "mail"}, {"do": "report"}, {"do": "flaky"}, {"do": "poison"}, {"do": "nonsense"}]
 

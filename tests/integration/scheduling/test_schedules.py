@@ -1,15 +1,12 @@
 """Schedules: set, list, show, pause, resume, run, delete; every tick fires once."""
 import collections
 import datetime
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from redis import Redis  # noqa: E402
-from clustered import Cluster, shards, two  # noqa: E402
-from served import ENGINE, Node, Server, on_redis, texts, until  # noqa: E402
+from clustered import Cluster, shards, two
+from redis import Redis
+from served import ENGINE, Node, Server, on_redis, texts, until
 
 PATH = "/v1/admin/schedule"
 
