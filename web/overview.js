@@ -4,7 +4,8 @@ import { get, queues, ApiError } from './api.js';
 import { chart, spark } from './charts.js';
 import { duration, number, plural, rate, short, clock } from './format.js';
 import { history, nameOf, noteQueues, rateOf, seriesOf } from './samples.js';
-import { act, card, command, empty, head, href, pause, pill, queueLink, sendDialog, tabs } from './ui.js';
+import { pause, pauseText } from './pause.js';
+import { act, card, command, empty, head, href, pill, queueLink, sendDialog, tabs } from './ui.js';
 
 const OLD_MS = 5 * 60e3; // a ready message that waits longer needs attention
 
@@ -36,7 +37,7 @@ function attention({ rows, state, partial }) {
     if (q.damaged) found.push({ rank: 1, q, kind: 'bad', why: `${plural(q.damaged, 'damaged message')}: their bytes on disk have changed`, go: href(['messages'], { q: `queue:${nameOf(q)} state:damaged` }) });
     if (growth > 0) found.push({ rank: 2, q, kind: 'bad', why: `dead letters rise by ${rate(growth)} a second; ${number(q.dead)} now`, go: href(['dead', q.namespace, q.queue]) });
     else if (q.dead) found.push({ rank: 6, q, kind: 'warn', why: plural(q.dead, 'dead letter'), go: href(['dead', q.namespace, q.queue]) });
-    if (q.paused && q.ready) found.push({ rank: 4, q, kind: 'paused', why: `paused with ${number(q.ready)} ready`, resume: true });
+    if (q.paused && q.ready) found.push({ rank: 4, q, kind: 'paused', why: `${pauseText(q)}, with ${number(q.ready)} ready`, resume: true });
     else if (q.oldest_ready_ms > OLD_MS) found.push({ rank: 3, q, kind: 'bad', why: `the oldest ready message waits for ${duration(q.oldest_ready_ms)}${busy ? '' : '; nothing takes messages'}`, go: href(['queue', q.namespace, q.queue]) });
     if (q.warning) found.push({ rank: 5, q, kind: 'warn', why: `deeper than its warn_depth: ${number(q.total - q.dead)}`, go: href(['queue', q.namespace, q.queue], { tab: 'settings' }) });
   }

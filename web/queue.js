@@ -4,7 +4,8 @@ import { get, has, may, post, put, remove } from './api.js';
 import { bars, chart, stack } from './charts.js';
 import { age, clock, duration, number, plural, rate, short, when } from './format.js';
 import { history, nameOf, noteQueues, rateOf, seriesOf } from './samples.js';
-import { act, app, ask, card, command, empty, facts, head, href, pause, pill, sendDialog, tabs, toast } from './ui.js';
+import { pause, pauseDialog, pauseNote } from './pause.js';
+import { act, app, ask, card, command, empty, facts, head, href, pill, sendDialog, tabs, toast } from './ui.js';
 import { keysOf, keysView } from './keys.js';
 import { messageTable } from './messages.js';
 import { actsOnAll, actsOnSelected } from './bulk.js';
@@ -38,6 +39,7 @@ function actions(q) {
   const { namespace } = q, place = { namespace, queue: q.queue };
   return [
     act(q.paused ? 'Resume' : 'Pause', () => pause(q, !q.paused), { namespace, key: 'p' }),
+    act('Pause for …', () => pauseDialog([q]), { namespace }),
     act('Send', () => sendDialog(q), { namespace, right: 'write', key: 'e' }),
     act('Purge', () => ask({
       title: `Purge ${nameOf(q)}`, danger: true, confirm: 'Purge', typed: q.queue,
@@ -168,7 +170,7 @@ export function view({ q, past, more, tab }, route) {
   const content = { messages: () => messagesTab(q, more, route), keys: () => (more ? keysView(more, { path: route.path, params: route.params }) : empty('No list of keys', 'This server has none.')), shares: () => sharesView(q, more[1], more[0], SAMPLE), due: () => dueTab(q, more), settings: () => settingsTab(q, more, route), limits: () => limitsTab(q, more),
     consumers: () => workerTable(more.workers) };
   return h('div', null,
-    head([h('span', { class: 'ns' }, `${q.namespace}/`), q.display_topic || q.queue, ' ', pill(q.paused ? 'paused' : q.leased ? 'running' : 'idle')], actions(q)),
+    head([h('span', { class: 'ns' }, `${q.namespace}/`), q.display_topic || q.queue, ' ', pill(q.paused ? 'paused' : q.leased ? 'running' : 'idle')], actions(q)), pauseNote(q),
     counts(q), plot(q, past), tabs(tab, names, (id) => href(['queue', q.namespace, q.queue], { tab: id })), (content[tab] || content.messages)());
 }
 

@@ -145,17 +145,7 @@ export const tabs = (now, names, hrefOf) => h('nav', { class: 'tabs', 'aria-labe
 export const queueLink = (q, more) => h('a', { class: 'row-link', href: href(['queue', q.namespace, q.queue], more) },
   h('span', { class: 'ns' }, `${q.display_namespace || q.namespace}/`), q.display_topic || q.queue);
 
-// --- pause, with undo ---------------------------------------------------------------------
-
-export async function pause(q, on) {
-  const body = { namespace: q.namespace, queue: q.queue };
-  const set = (value) => post(`/v1/admin/queue/${value ? 'pause' : 'resume'}`, body);
-  await set(on);
-  app.refresh();
-  toast(`${q.namespace}/${q.queue} ${on ? 'is paused: it accepts messages and delivers none.' : 'delivers again.'}`, {
-    undo: async () => { await set(!on); app.refresh(); },
-  });
-}
+// --- send ---------------------------------------------------------------------------------
 
 export function sendDialog(q = {}) {
   ask({

@@ -86,6 +86,7 @@ QUEUE = {
     **COUNTS,
     **each(FLAG, "paused warning"),
 }
+PAUSE = {**each(TEXT, "paused_by pause_reason"), "paused_until": MOMENT}
 QUEUE_SHOWN = {
     **QUEUE,
     "since_start": whole(each(COUNT, "accepted delivered finished failed died")),
@@ -388,12 +389,12 @@ SCHEMAS = {
         "rule": TEXT,
         "estimate": MOMENT,
     }),
-    "Queue": record([*QUEUE], {**QUEUE, **SHARDS, **PARTIAL}),
+    "Queue": record([*QUEUE], {**QUEUE, **PAUSE, **SHARDS, **PARTIAL}),
     "Queues": record(["topics"], {"topics": array(ref("Queue")), "cursor": ref("Cursor"), **PARTIAL}),
-    "QueueShown": record([*QUEUE_SHOWN], {**QUEUE_SHOWN, **SHARDS, "oldest_ready_ms": COUNT}),
+    "QueueShown": record([*QUEUE_SHOWN], {**QUEUE_SHOWN, **PAUSE, **SHARDS, "oldest_ready_ms": COUNT}),
     "QueuesShown": record(["queues"], {"queues": array(ref("QueueShown")), "cursor": ref("Cursor"), **PARTIAL}),
     "QueueWithPolicy": record([*QUEUE_SHOWN, "policy"], {
-        **QUEUE_SHOWN, **SHARDS, **PARTIAL, "oldest_ready_ms": COUNT, "policy": ref("Knobs")}),
+        **QUEUE_SHOWN, **PAUSE, **SHARDS, **PARTIAL, "oldest_ready_ms": COUNT, "policy": ref("Knobs")}),
     "AuditLines": whole({"lines": array({"type": "object"}), "looked": COUNT, "whole": FLAG}),
     "History": record(["range", "step_ms", "steps"], {
         **PLACE, **PARTIAL, "range": string(enum=RANGES), "step_ms": COUNT, "steps": COUNT, "end": MOMENT,
@@ -419,6 +420,7 @@ SCHEMAS = {
     "Breaker": named({"breaker": TEXT, "state": string(enum=["open", "closed"]), "scope": SCOPE, "name": TEXT, "for": TIME}),
     "Hold": named({"scope": SCOPE, "name": TEXT, "for": TIME}),
     "QueueName": named({}),
+    "Pause": named({"reason": {**TEXT, "maxLength": 200}, "for": TIME}),
     "ScheduleName": whole(SCHEDULE_NAME),
     "ScheduleToSet": record(["namespace", "name", "when", "message"], {
         **SCHEDULE_NAME, **SCHEDULE_RULES, "message": {"type": "object"}}),
@@ -449,7 +451,7 @@ SCHEMAS = {
         "filter": record([], {**CONDITIONS, "state": string(enum=STATES)}), **each(COUNT, [*TASK_COUNTS, "failures"]),
         "stop_if_failing": COUNT, **each(TEXT, "error by"), **each(MOMENT, "created_at start_at ended_at")}),
     "Tasks": whole({"tasks": array(ref("Task"))}),
-    "Paused": whole({**PLACE, "paused": FLAG}),
+    "Paused": record([*PLACE, "paused"], {**PLACE, **PAUSE, "paused": FLAG}),
     "MessageName": record(["namespace", "id"], {**PLACE, "id": ref("Id")}),
     "Some": named(SOME),
     "SomeDead": named(SOME_DEAD),
@@ -660,8 +662,8 @@ ROWS = [
         "Queue", "Show a queue with its counts and its policy",
         {**ok("QueueWithPolicy", "The queue."), **NO_SUCH}, PLACED)),
     ("post", "/v1/admin/queue/pause", admin(
-        "Pause", "Pause a queue: deliver nothing",
-        {**ok("Paused", "The queue is paused."), **NO_SUCH}, body="QueueName")),
+        "Pause", "Pause a queue: deliver nothing, for a while or until it is resumed",
+        {**ok("Paused", "The queue is paused."), **NO_SUCH}, body="Pause")),
     ("get", "/v1/admin/queue/limits", admin(
         "Limits", "Show what a queue uses of its limits, its first shares, and its holds",
         {**ok("Limits", "The limits."), **NO_SUCH}, [

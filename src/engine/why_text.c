@@ -187,9 +187,23 @@ why_text(const struct why_fact *f, struct slice holder, char out[static WHY_TEXT
 	return out;
 }
 
+/* "the queue is paused by alice because of the release until 2026-11-19T12:00:00Z" */
+static const char *
+text_paused(const struct pause_note *p, char out[static WHY_TEXT])
+{
+	char at[RFC3339_TEXT];
+	const bool by = p->by[0], because = p->reason[0];
+
+	(void)snprintf(out, WHY_TEXT, "the queue is paused%s%s%s%s%s%s", by ? " by " : "", p->by, because ? " because " : "", p->reason,
+		       p->until ? " until " : "", p->until ? rfc3339_format(p->until, at) : "");
+	return out;
+}
+
 const char *
 why_text_of(const struct op *op, const struct why_fact *f, char out[static WHY_TEXT])
 {
+	if (f->why == WHY_PAUSED && op->n_queues)
+		return text_paused(&op->queues->pause, out);
 	if (f->why != WHY_NO_CONSUMER || !op->kind[0])
 		return why_text(f, why_holder(op, f), out);
 	(void)snprintf(out, WHY_TEXT, "no consumer of kind %s is waiting", op->kind);

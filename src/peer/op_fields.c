@@ -192,6 +192,9 @@ static const struct op_field queue_fields[] = {
 	{ "paused",     9, FIELD_BOOL, AT(paused), 0, NO, QUEUE_ROWS, NULL },
 	{ "held",      10, FIELD_TIME, AT(held), 0, NO, QUEUE_ROWS, NULL },
 	{ "now",       11, FIELD_TIME, AT(now), 0, NO, QUEUE_ROWS, NULL },
+	{ "paused_until", 12, FIELD_TIME, AT(pause.until), 0, NO, QUEUE_ROWS, NULL },
+	{ "pause_reason", 13, FIELD_TEXT, AT(pause.reason), 0, NO, QUEUE_ROWS, NULL },
+	{ "paused_by", 14, FIELD_TEXT, AT(pause.by), 0, NO, QUEUE_ROWS, NULL },
 	{ "letters",    20, FIELD_TEXT, AT(letters), 0, NO, QUEUE_ROWS, NULL },
 };
 #undef AT
@@ -392,6 +395,10 @@ const struct op_field op_fields[] = {
 	{ "scale",         190, FIELD_U8,    AT(trend.scale), TREND_SCALES - 1, V(TREND), NO, NULL },
 	{ "steps_end",     191, FIELD_TIME,  AT(trend.end), 0, NO, V(TREND), NULL },
 	{ "max_steps",     192, FIELD_U32,   AT(max_steps), TREND_STEPS_MAX, V(TREND), NO, NULL },
+
+	{ "paused_until",  193, FIELD_TIME,  AT(policy.pause.until), 0, POLICIES, POLICIES, NULL },
+	{ "pause_reason",  194, FIELD_TEXT,  AT(policy.pause.reason), 0, POLICIES, POLICIES, NULL },
+	{ "paused_by",     195, FIELD_TEXT,  AT(policy.pause.by), 0, POLICIES, POLICIES, NULL },
 
 	{ "puts",          200, FIELD_LIST,  AT(puts), 0, PUTS, ENQUEUES, &list_puts },
 	{ "items",         201, FIELD_LIST,  AT(items), 0, ITEMS, ITEMS, &list_items },

@@ -167,6 +167,26 @@ def test_pause_has_an_undo(console, server):
     until(lambda: not queue_of(server, "jobs")["paused"])
     console.see("idle") if not queue_of(server, "jobs")["leased"] else console.see("running")
 
+def test_a_pause_has_a_reason_and_an_end(console, server):
+    server.enqueue({"text": "a"}, topic="paused-for")
+    console.go("#/queue/ops/paused-for")
+    console.click("Pause for …")
+    console.fill("reason", EVIL)
+    console.fill("for", "1h")
+    console.click("Pause", "dialog button")
+    until(lambda: queue_of(server, "paused-for")["paused"])
+    assert queue_of(server, "paused-for")["pause_reason"] == EVIL
+    console.see("Paused because <img", "it resumes by itself in")
+    console.go("#/queues")
+    console.see("left")
+    console.go("#/overview")
+    console.see("paused because <img")
+    assert console.run("return window.__xss") is None
+    server.post("/v1/admin/queue/resume", {"namespace": "ops", "queue": "paused-for"})
+    console.go("#/queue/ops/paused-for")
+    console.see_no("Paused because")
+
+
 def test_purge_needs_the_name(console, server):
     server.enqueue({"text": "a"}, {"text": "b"}, topic="trash")
     console.go("#/queue/ops/trash")

@@ -171,6 +171,15 @@ def test_a_queue_is_paused_and_resumed(cli):
     assert missing.returncode == 3 and b"tpyo" in missing.stderr
 
 
+def test_a_pause_has_a_reason_and_an_end(cli):
+    cli.push("x")
+    cli("queue", "pause", cli.queue, "--for", "1h", "--reason", "release of the relay")
+    assert "release of the relay" in cli("queue", "list") and "release of the relay" in cli("queue", "show", cli.queue)
+    cli("queue", "resume", cli.queue)
+    assert "REASON" not in cli("queue", "list")
+    assert cli.try_("queue", "pause", cli.queue, "--for", "soon").returncode == 2
+
+
 # --- asking first ----------------------------------------------------------------
 
 def test_what_destroys_is_refused_without_yes_where_nobody_can_be_asked(cli):

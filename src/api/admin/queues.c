@@ -9,6 +9,7 @@
 #include "api/handler.h"
 #include "api/limits.h"
 #include "api/queuestats.h"
+#include "auth/identity.h"
 
 #include <stdio.h>
 
@@ -18,6 +19,8 @@ struct state {
 	uint64_t cursor; /* only for the list */
 	uint32_t limit;
 	struct op_queue queue;        /* for pause and purge: the queue before the change */
+	struct slice reason;          /* only for pause */
+	slu_time time;                /* the same: how long; 0: until a resume */
 	struct queuestats queuestats; /* for the other calls */
 };
 
@@ -28,6 +31,12 @@ static const struct param list_params[] = {
 
 static const struct param one_params[] = {
 	PARAM_QUEUE(struct state),
+};
+
+static const struct param pause_params[] = {
+	PARAM_QUEUE(struct state),
+	PARAM(word, struct state, reason),
+	PARAM_ROW("for", span, struct state, time, .max = API_DELAY_MAX),
 };
 
 /* --- answer ------------------------------------------------------------------- */
@@ -103,6 +112,8 @@ answer_change(struct apicall *a)
 		json_out_u64(&w, "purged", a->op.count);
 	else
 		json_out_bool(&w, "paused", a->op.policy.paused);
+	if (a->op.verb == OP_PAUSE)
+		flat_view_pause(&w, &a->op.policy.pause);
 	apicall_reply_object(a, &w, 200);
 }
 
@@ -123,6 +134,30 @@ enum {
 	PURGE
 };
 
+/* Cuts a text that is too long for the room, between two characters. */
+static void
+take_text(struct slice text, char *out, size_t room)
+{
+	size_t n = text.n < room ? text.n : room - 1;
+
+	while (n < text.n && n > 0 && ((unsigned char)text.p[n] & 0xc0) == 0x80)
+		n--;
+	if (n)
+		memcpy(out, text.p, n);
+}
+
+static void
+write_note(struct apicall *a, struct pause_note *out)
+{
+	const struct state *const s = a->state;
+	const struct identity *const who = a->x->who;
+
+	*out = (struct pause_note){ .until = s->time ? time_add(clock_wall(a->api->clock), s->time) : 0 };
+	take_text(s->reason, out->reason, sizeof out->reason);
+	if (who && who != identity_anyone())
+		take_text(who->name, out->by, sizeof out->by);
+}
+
 static void
 found(struct apicall *a)
 {
@@ -132,6 +167,8 @@ found(struct apicall *a)
 		return;
 	apicall_op(a, &a->op, a->arg == PURGE ? OP_PURGE : OP_PAUSE, s->namespace, s->topic);
 	a->op.policy.paused = a->arg == PAUSE;
+	if (a->arg == PAUSE)
+		write_note(a, &a->op.policy.pause);
 	apicall_run(a, answer_change);
 }
 
@@ -145,6 +182,17 @@ change(struct apicall *a)
 	a->op.queues = &s->queue;
 	a->op.max_queues = 1;
 	apicall_run(a, found);
+}
+
+static void
+stop(struct apicall *a)
+{
+	const struct state *const s = a->state;
+
+	if (s->reason.n < PAUSE_REASON && (!s->reason.n || !memchr(s->reason.p, 0, s->reason.n)))
+		change(a);
+	else
+		apicall_refuse(a, SLU_EINVAL, "invalid reason; expected a text of at most 200 bytes");
 }
 
 /* Has the counts of the queue; asks for its policy. */
@@ -170,6 +218,6 @@ one(struct apicall *a)
 
 const struct handler admin_queues = { list, sizeof(struct state), QUERY_ROWS(list_params) };
 const struct handler admin_queue = { one, sizeof(struct state), QUERY_ROWS(one_params) };
-const struct handler admin_pause = { change, sizeof(struct state), BODY_ROWS(one_params), .arg = PAUSE };
+const struct handler admin_pause = { stop, sizeof(struct state), BODY_ROWS(pause_params), .arg = PAUSE };
 const struct handler admin_resume = { change, sizeof(struct state), BODY_ROWS(one_params), .arg = RESUME };
 const struct handler admin_purge = { change, sizeof(struct state), BODY_ROWS(one_params), .arg = PURGE };

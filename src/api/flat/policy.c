@@ -135,6 +135,8 @@ flat_policy_decode(struct policy *p, struct slice body, struct slu_err *err)
 	(void)json_fields(&r, fields, COUNT(fields), JSON_STRICT, p);
 	if (json_end(&r, NULL))
 		return json_explain(&r, -1, err);
+	if (!p->paused)
+		policy_resume(p); /* its reason and end go with it */
 	return policy_check(p, err);
 }
 

@@ -367,6 +367,17 @@ flat_view_counts(struct json_out *w, const struct op_queue *q)
 }
 
 void
+flat_view_pause(struct json_out *w, const struct pause_note *p)
+{
+	if (p->by[0])
+		json_out_str(w, "paused_by", slice_of(p->by));
+	if (p->reason[0])
+		json_out_str(w, "pause_reason", slice_of(p->reason));
+	if (p->until)
+		json_out_time(w, "paused_until", p->until);
+}
+
+void
 flat_view_queue(struct json_out *w, const struct op_queue *q)
 {
 	flat_view_place(w, slice_of(q->space), slice_of(q->name));
@@ -374,6 +385,7 @@ flat_view_queue(struct json_out *w, const struct op_queue *q)
 	json_out_str(w, "display_topic", slice_of(q->shown));
 	flat_view_counts(w, q);
 	json_out_bool(w, "paused", q->paused);
+	flat_view_pause(w, &q->pause);
 	json_out_bool(w, "warning", flat_view_warns(q));
 }
 

@@ -58,6 +58,9 @@ void flat_view_packed(struct buf *out, const struct op_row *row, const struct me
 void flat_view_message(struct json_out *w, const struct op_row *row,
 		       const struct message *m, struct slice error, enum flat_as as);
 
+/* Writes paused_by, pause_reason and paused_until: what is known of them. */
+void flat_view_pause(struct json_out *w, const struct pause_note *p);
+
 void flat_view_queue(struct json_out *w, const struct op_queue *q);
 void flat_view_counts(struct json_out *w, const struct op_queue *q); /* by state, and total */
 

@@ -80,7 +80,7 @@ static bool
 same_counts(const struct live_counts *a, const struct live_counts *b)
 {
 	return memcmp(a->count, b->count, sizeof a->count) == 0 && same_totals(&a->totals, &b->totals) &&
-	       a->warn_depth == b->warn_depth && a->paused == b->paused && a->held == b->held;
+	       a->warn_depth == b->warn_depth && a->paused == b->paused && a->pause == b->pause && a->held == b->held;
 }
 
 /* Returns a free handle, or MAP_NONE. */
@@ -138,7 +138,7 @@ row_of(struct live_rows *r, const struct op_queue *q, uint32_t lane, bool *is_ne
 }
 
 static struct live_counts
-counts_of(const struct op_queue *q)
+counts_of(const struct live_rows *r, const struct op_queue *q)
 {
 	struct live_counts c;
 
@@ -147,6 +147,7 @@ counts_of(const struct op_queue *q)
 	c.totals = q->totals;
 	c.warn_depth = q->warn_depth;
 	c.paused = q->paused;
+	c.pause = hash_keyed(&r->secret, &q->pause, sizeof q->pause);
 	c.held = q->held != 0;
 	return c;
 }
@@ -215,7 +216,7 @@ add_counts(struct live_counts *sum, const struct live_counts *c)
 void
 live_rows_note(struct live_rows *r, const struct op_queue *q, uint32_t lane, const char *shard)
 {
-	const struct live_counts counts = counts_of(q);
+	const struct live_counts counts = counts_of(r, q);
 	bool is_new;
 	struct live_row *const row = row_of(r, q, lane, &is_new);
 

@@ -38,6 +38,7 @@ struct live_row {
 		uint32_t count[MSG_STATES];
 		struct ledger_totals totals;
 		uint32_t warn_depth;
+		uint64_t pause; /* a hash of its note */
 		bool paused, held;
 	} counts;
 	struct slice text; /* JSON; n 0: the row has not changed since the first look */

@@ -390,11 +390,12 @@ all_answered(struct follow *r)
 	if (is_elsewhere(r))
 		return FOLLOW_LEARN; /* the count of purged messages stays */
 	if (op->rc && r->some && op->verb == OP_PAUSE) {
-		const bool paused = op->policy.paused;
+		const struct policy asked = op->policy;
 
 		op->verb = OP_POLICY_SET; /* the queue does not exist there yet: it has the default policy */
 		op->policy = policy_default;
-		op->policy.paused = paused;
+		op->policy.paused = asked.paused;
+		op->policy.pause = asked.pause;
 		return FOLLOW_ON;
 	}
 	if (r->some)

@@ -67,6 +67,15 @@ table_cell(struct text_table *t, const char *fmt, ...)
 	table_text(t, slice_of(cell));
 }
 
+static bool
+is_last(const struct text_table *t, unsigned column)
+{
+	while (++column < t->n)
+		if (!(t->hidden >> column & 1))
+			return false;
+	return true;
+}
+
 /* Does not pad the last column unless it is aligned to the right. */
 static void
 print_cell(const struct text_table *t, unsigned column, const char *cell, FILE *out)
@@ -81,7 +90,7 @@ print_cell(const struct text_table *t, unsigned column, const char *cell, FILE *
 	if (right)
 		fprintf(out, "%*s", pad, "");
 	fputs(cell, out);
-	if (!right && column + 1 < t->n)
+	if (!right && !is_last(t, column))
 		fprintf(out, "%*s", pad, "");
 }
 

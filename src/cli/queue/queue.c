@@ -8,6 +8,7 @@
 #include "base/json/json.h"
 #include "base/json/json_out.h"
 #include "base/json/json_table.h"
+#include "base/parse.h"
 
 #include <inttypes.h>
 
@@ -22,6 +23,8 @@ static const struct column columns[] = {
 	{ "dead", "DEAD", COLUMN_NUMBER },
 	{ "oldest_ready_ms", "OLDEST", COLUMN_MILLIS },
 	{ "paused", "PAUSED", COLUMN_TEXT },
+	{ "paused_until", "UNTIL", COLUMN_MAYBE },
+	{ "pause_reason", "REASON", COLUMN_MAYBE },
 };
 
 /* --- list ----------------------------------------------------------------------- */
@@ -224,6 +227,38 @@ post(struct session *s, const char *queue, struct slice *out, struct slu_err *er
 	return query_post_texts(&s->query, body, out, err);
 }
 
+struct pause {
+	struct session s;
+	const char *reason;
+	slu_time time;
+};
+
+static int
+pause_queue(struct session *s, const char *queue, struct slu_err *err)
+{
+	const struct pause *const p = (const void *)s;
+	char time[DURATION_TEXT];
+	const char *const body[] = {
+		"namespace",
+		s->space,
+		"topic",
+		queue,
+		"reason",
+		p->reason ? p->reason : "",
+		"for",
+		format_duration(p->time, time, sizeof time),
+		NULL,
+	};
+	struct slice answer;
+	int rc;
+
+	query_path(&s->query, "/v1/admin/queue/pause");
+	rc = query_post_texts(&s->query, body, &answer, err);
+	if (!rc && s->json)
+		query_print(answer);
+	return rc;
+}
+
 static int
 change(struct session *s, const char *queue, struct slu_err *err)
 {
@@ -240,11 +275,15 @@ const struct command cli_queue_pause = {
 	.summary = "stop deliveries until the queue is resumed",
 	.usage = "QUEUE... [options]",
 	.text = "A paused queue accepts messages and delivers none, also after a restart. Consumers\n"
-		"keep waiting; delivered messages can be settled. Exits 3 if the queue does not exist;\n"
+		"keep waiting; delivered messages can be settled. With --for it resumes by itself. Exits 3\n"
+		"if the queue does not exist;\n"
 		"`sluice queue set QUEUE paused=true` creates a paused queue.\n",
-	.examples = "  sluice queue pause mail\n  sluice queue pause mail sms\n",
+	.examples = "  sluice queue pause mail\n  sluice queue pause mail sms --for 30m --reason \"deploy of the relay\"\n",
 	.options = CLI_QUEUE,
-	.each = change,
+	CLI_ARGS({ "--for", ARG_TIME, AT(pause, time), "resume by itself after this time, such as 30m" },
+		 { "--reason", ARG_TEXT, AT(pause, reason), "why; shown wherever the queue is shown" }),
+	.size = sizeof(struct pause),
+	.each = pause_queue,
 };
 
 const struct command cli_queue_resume = {

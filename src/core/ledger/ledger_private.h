@@ -203,8 +203,9 @@ struct ledger {
 	uint64_t highest_id; /* of all messages so far */
 	slu_time now;        /* of the last change; never goes back */
 	struct ledger_limits limits;
-	uint32_t rated;  /* queues whose policy has a rate */
-	uint32_t marked; /* queues that live on another shard */
+	struct policy resumed; /* of the change that ends a pause, until it is applied */
+	uint32_t rated;        /* queues whose policy has a rate */
+	uint32_t marked;       /* queues that live on another shard */
 
 	struct slab msgs;
 	struct map ids;

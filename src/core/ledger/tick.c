@@ -46,17 +46,25 @@ next_retired(const struct ledger *l, const struct ledger_queue *q)
 }
 
 static slu_time
+pause_end(const struct ledger_queue *q)
+{
+	return q->policy->pause.until ? q->policy->pause.until : SLU_NEVER;
+}
+
+static slu_time
 next_of_queue(const struct ledger *l, const struct ledger_queue *q)
 {
 	const slu_time due = queue_next_due(&q->heaps);
 	const slu_time retired = next_retired(l, q);
 
 	const slu_time gate = q->gates ? gates_next_due(q->gates) : SLU_NEVER;
+	const slu_time resume = pause_end(q);
 	const slu_time first = due < retired ? due : retired;
+	const slu_time second = gate < resume ? gate : resume;
 
 	if (q->purging)
 		return 0;
-	return gate < first ? gate : first;
+	return second < first ? second : first;
 }
 
 /* The queue with the next event, at its exact time, or NULL. */
@@ -85,6 +93,17 @@ retire(const struct ledger *l, const struct ledger_queue *q, slu_time now, struc
 	out->remember = ledger_remember(l, ledger_msg(l, h), out->at);
 }
 
+/* The pause ends by itself. The change keeps that: whoever reads the policy later finds no pause. */
+static void
+resume(struct ledger *l, const struct ledger_queue *q, slu_time now, struct change *out)
+{
+	l->resumed = *q->policy;
+	policy_resume(&l->resumed);
+	*out = ledger_begin(l, CHANGE_POLICY, now);
+	out->queue = q->handle;
+	out->policy = &l->resumed;
+}
+
 /* Returns true with a change in *out. */
 static bool
 work_on_queue(struct ledger *l, struct ledger_queue *q, slu_time now, uint32_t *budget,
@@ -104,6 +123,8 @@ work_on_queue(struct ledger *l, struct ledger_queue *q, slu_time now, uint32_t *
 	} else if (queue_next_due(&q->heaps) <= now) {
 		n = ledger_promote(l, q, now, step);
 		set_wake(l, q, next_of_queue(l, q));
+	} else if (pause_end(q) <= now) {
+		resume(l, q, now, out);
 	} else {
 		retire(l, q, now, out);
 	}

@@ -122,7 +122,7 @@ is_damaged(const struct why_look *k, struct why_fact *f)
 static bool
 is_paused(const struct why_look *k, struct why_fact *f)
 {
-	(void)f;
+	f->until = k->q->policy->pause.until;
 	return k->q->policy->paused && is_waiting(k);
 }
 
@@ -245,7 +245,7 @@ estimate(const struct why_look *k, const struct why_fact *f)
 {
 	slu_time wait;
 
-	if (f->why == WHY_DELAYED || f->why == WHY_RETRY || f->why == WHY_RATE || f->why == WHY_HOLD || f->why == WHY_BREAKER)
+	if (f->why == WHY_DELAYED || f->why == WHY_RETRY || f->why == WHY_RATE || f->why == WHY_HOLD || f->why == WHY_BREAKER || f->why == WHY_PAUSED)
 		return f->until;
 	if (msg_state(k->m) != MSG_READY || (f->why != WHY_NEXT && f->why != WHY_AHEAD) || f->n > WHY_COUNT)
 		return 0;

@@ -145,6 +145,8 @@ policy_check(const struct policy *p, struct slu_err *err)
 		return SLU_EINVAL;
 	if (p->max_runtime < 0)
 		return slu_fail(err, SLU_EINVAL, "invalid max_runtime; expected 0 or more");
+	if (p->pause.until < 0 || (!p->paused && !pause_note_is_empty(&p->pause)))
+		return slu_fail(err, SLU_EINVAL, "invalid end or reason of a pause; expected a paused queue");
 	if (p->dead_letter_queue[0] && !name_is_folded(slice_of(p->dead_letter_queue)))
 		return slu_fail(err, SLU_EINVAL, "invalid dead_letter_queue: %s; expected the name of a queue", p->dead_letter_queue);
 	if (rules_check(slice_of(p->rules), err) || breakers_check(slice_of(p->breakers), err))
@@ -156,6 +158,31 @@ bool
 policy_has_limits(const struct policy *p)
 {
 	return p->concurrency || p->share_concurrency || p->rate || p->share_rate || p->key_rate || p->limit_attribute[0];
+}
+
+bool
+pause_note_is_same(const struct pause_note *a, const struct pause_note *b)
+{
+	return a->until == b->until && strcmp(a->reason, b->reason) == 0 && strcmp(a->by, b->by) == 0;
+}
+
+bool
+pause_note_is_empty(const struct pause_note *n)
+{
+	return !n->until && !n->reason[0] && !n->by[0];
+}
+
+void
+policy_resume(struct policy *p)
+{
+	p->paused = false;
+	p->pause = (struct pause_note){ 0 };
+}
+
+static bool
+is_same_pause(const struct policy *a, const struct policy *b)
+{
+	return a->paused == b->paused && pause_note_is_same(&a->pause, &b->pause);
 }
 
 bool
@@ -172,7 +199,7 @@ policy_is_same(const struct policy *a, const struct policy *b)
 	       a->share_rate_burst == b->share_rate_burst && a->key_rate == b->key_rate &&
 	       a->key_rate_burst == b->key_rate_burst &&
 	       a->attribute_concurrency == b->attribute_concurrency && a->attribute_rate == b->attribute_rate &&
-	       a->attribute_rate_burst == b->attribute_rate_burst && strcmp(a->limit_attribute, b->limit_attribute) == 0 && a->strict == b->strict && a->require_lease == b->require_lease && a->paused == b->paused &&
+	       a->attribute_rate_burst == b->attribute_rate_burst && strcmp(a->limit_attribute, b->limit_attribute) == 0 && a->strict == b->strict && a->require_lease == b->require_lease && is_same_pause(a, b) &&
 	       strcmp(a->share_weights, b->share_weights) == 0 && strcmp(a->dead_letter_queue, b->dead_letter_queue) == 0 &&
 	       strcmp(a->rules, b->rules) == 0 && strcmp(a->breakers, b->breakers) == 0 && a->max_runtime == b->max_runtime;
 }
@@ -189,8 +216,11 @@ policy_follows(struct policy *now, const struct policy *was, const struct policy
 	struct policy next = *is, rest = *now;
 
 	rest.paused = was->paused;
-	if (now->paused != was->paused)
+	rest.pause = was->pause;
+	if (!is_same_pause(now, was)) {
 		next.paused = now->paused;
+		next.pause = now->pause;
+	}
 	if (!policy_is_same(&rest, was) || policy_is_same(&next, now))
 		return false;
 	*now = next;

@@ -20,9 +20,18 @@
 #define POLICY_WINDOW_MAX (366 * 24 * SLU_HOUR)
 
 enum {
-	POLICY_WEIGHTS = 128,  /* bytes of share_weights, with the NUL */
-	POLICY_ATTRIBUTE = 64, /* bytes of limit_attribute, with the NUL */
-	POLICY_VALUE_MAX = 128 /* bytes of a value of it; a longer one is cut */
+	POLICY_WEIGHTS = 128,   /* bytes of share_weights, with the NUL */
+	POLICY_ATTRIBUTE = 64,  /* bytes of limit_attribute, with the NUL */
+	POLICY_VALUE_MAX = 128, /* bytes of a value of it; a longer one is cut */
+	PAUSE_REASON = 201,     /* bytes of pause_note.reason, with the NUL */
+	PAUSE_BY = 65           /* bytes of pause_note.by, with the NUL; a longer name is cut */
+};
+
+/* What people are told about a pause. The rest of each text behind its NUL is zeros. */
+struct pause_note {
+	slu_time until;            /* the queue resumes by itself then; 0: a resume ends the pause */
+	char reason[PAUSE_REASON]; /* empty: none was given */
+	char by[PAUSE_BY];         /* the caller; empty: not known */
 };
 
 struct policy {
@@ -41,6 +50,7 @@ struct policy {
 	bool strict;              /* refuse another payload under a known idempotency key */
 	bool require_lease;       /* refuse an ack, nack or extend by id alone */
 	bool paused;              /* deliver no messages */
+	struct pause_note pause;  /* zeros while `paused` is false */
 
 	uint32_t concurrency;       /* messages that are leased at once; 0: no limit */
 	uint32_t share_concurrency; /* the same for each share, and for messages without a share;
@@ -74,6 +84,12 @@ struct policy {
 extern const struct policy policy_default;
 
 bool policy_is_same(const struct policy *a, const struct policy *b);
+
+/* Clears `paused` and `pause`. */
+void policy_resume(struct policy *p);
+
+bool pause_note_is_same(const struct pause_note *a, const struct pause_note *b);
+bool pause_note_is_empty(const struct pause_note *n);
 
 /* A queue moves to a shard that has an old policy `own` for it, or the default. Returns whether the
  * policy of the former shard replaces it. sure: the queue is known to have lived on the former

@@ -235,6 +235,7 @@ add_queue(struct ledgerengine *k, struct op *op, uint32_t queue)
 								     : 0,
 		.warn_depth = v.policy->warn_depth,
 		.paused = v.policy->paused,
+		.pause = v.policy->pause,
 		.held = ledger_hold_end(k->ledger, queue, GATE_QUEUE, (struct slice){ 0 }),
 		.now = k->now,
 	};

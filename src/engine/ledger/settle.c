@@ -428,7 +428,7 @@ void
 ledgerengine_pause(struct ledgerengine *k, struct op *op)
 {
 	const uint32_t queue = ledgerengine_queue(k, op);
-	const bool paused = op->policy.paused;
+	struct policy next;
 	struct ledger_queue_view v;
 	struct slu_err err = { 0 };
 	int rc;
@@ -438,9 +438,11 @@ ledgerengine_pause(struct ledgerengine *k, struct op *op)
 		return;
 	}
 	ledger_queue_get(k->ledger, queue, &v);
-	op->policy = *v.policy;
-	op->policy.paused = paused;
-	rc = v.policy->paused == paused ? 0 : set_policy(k, queue, &op->policy, &err);
+	next = *v.policy;
+	next.paused = op->policy.paused;
+	next.pause = op->policy.pause;
+	op->policy = next;
+	rc = policy_is_same(v.policy, &next) ? 0 : set_policy(k, queue, &op->policy, &err);
 	if (rc)
 		op_fail(op, rc, &err);
 }

@@ -115,6 +115,9 @@ static const struct field tags[] = {
 	[44] = MORE("attribute_rate", policy.attribute_rate),
 	[45] = MORE("attribute_rate_burst", policy.attribute_rate_burst),
 	[46] = CHARS("breakers", policy.breakers),
+	[47] = MORE("paused_until", policy.pause.until),
+	[48] = CHARS("pause_reason", policy.pause.reason),
+	[49] = CHARS("paused_by", policy.pause.by),
 };
 
 enum {
@@ -244,7 +247,8 @@ logengine_type_name(uint8_t type)
 enum logengine_type
 logengine_policy_type(const struct policy *p)
 {
-	if (p->strict || p->share_weights[0] || p->dead_letter_queue[0] || p->rules[0] || p->max_runtime || p->breakers[0] || policy_has_limits(p))
+	if (p->strict || p->share_weights[0] || p->dead_letter_queue[0] || p->rules[0] || p->max_runtime || p->breakers[0] || policy_has_limits(p) ||
+	    !pause_note_is_empty(&p->pause))
 		return LOGENGINE_POLICY_FIELDS;
 	return p->max_rate ? LOGENGINE_POLICY_RATED : LOGENGINE_POLICY;
 }

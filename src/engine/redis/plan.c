@@ -404,6 +404,10 @@ plan_queue(struct redis *r, struct op *op, struct slu_err *err)
 	}
 	op->n_rows = op->n_queues = 0;
 	op->count = 0;
+	if (op->verb == OP_PAUSE && (op->policy.pause.until || op->policy.pause.reason[0])) {
+		redis_refuse(r, op, SLU_EINVAL, "engine redis keeps no reason and no end of a pause; use engine log");
+		return 0;
+	}
 	if (rc)
 		return rc;
 	if (h != SLAB_NONE) {

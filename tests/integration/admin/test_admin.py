@@ -110,6 +110,33 @@ def test_a_pause_survives_a_restart(folder):
         assert server.stats()["paused"] is True and server.dequeue() == []
 
 
+@pytest.mark.skipif(ENGINE == "redis", reason="keeps no reason and no end")
+def test_a_pause_says_why_and_ends_at_its_time(folder):
+    with Server(folder) as server:
+        one, = server.enqueue({"text": "x"})
+        paused = tell(server, "queue/pause", **server.here(), reason="the <b>relay</b> is down", **{"for": "1h"})
+        assert paused["pause_reason"] == "the <b>relay</b> is down" and paused["paused_until"]
+        server.restart("kill")
+        shown = admin(server, "queue", **server.here())
+        assert shown["paused"] and shown["paused_until"] == paused["paused_until"]
+        listed, = admin(server, "queues", namespace=server.namespace)["queues"]
+        assert listed["pause_reason"] == paused["pause_reason"]
+        why = server.get("/why", namespace=server.namespace, id=one).body
+        assert why["reason"] == "paused" and why["reasons"][0]["until"] == paused["paused_until"]
+        assert "because the <b>relay</b> is down until " in why["text"]
+        assert tell(server, "queue/resume", **server.here()).keys() == {"namespace", "topic", "queue", "paused"}
+        tell(server, "queue/pause", **server.here(), **{"for": "10ms"})
+        assert texts(server.dequeue(wait=30)) == ["x"]  # nobody resumes it
+        assert "paused_until" not in admin(server, "queue", **server.here())
+
+
+def test_a_reason_has_a_bound(server):
+    server.enqueue({"text": "x"})
+    answer = server.post("/v1/admin/queue/pause", {**server.here(), "reason": "x" * 201})
+    assert answer.status == 400 and "at most 200 bytes" in answer.body["message"] and not server.stats()["paused"]
+    assert server.post("/v1/admin/queue/pause", {**server.here(), "for": "-1s"}).status == 400
+
+
 def test_a_purge_leaves_what_is_leased_or_dead(server):
     die(server, 1)
     server.enqueue({"text": "leased"})

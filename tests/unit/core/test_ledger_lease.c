@@ -423,6 +423,26 @@ TEST(a_paused_queue_hands_out_nothing)
 	CHECK_EQ(id, claim());
 }
 
+TEST(a_pause_ends_at_its_time)
+{
+	struct ledger_queue_view q;
+
+	f.policy.paused = true;
+	f.policy.pause = (struct pause_note){ .until = f.now + SLU_MIN, .reason = "release", .by = "alice" };
+	set_policy();
+	const uint64_t id = put(5);
+
+	CHECK_EQ(f.now + SLU_MIN, ledger_next_due(f.l));
+	f.now += SLU_MIN - 1;
+	tick();
+	CHECK_EQ(0, claim());
+	f.now++;
+	tick();
+	CHECK_EQ(id, claim());
+	ledger_queue_get(f.l, f.queue, &q);
+	CHECK(!q.policy->paused && pause_note_is_empty(&q.policy->pause));
+}
+
 TEST(leases_found_at_open_get_a_grace)
 {
 	struct change c;

@@ -47,3 +47,19 @@ TEST(to_pause_a_copy_leaves_the_rest_to_follow)
 	check_follows(of(3, false), of(3, false), of(3, true), true, of(3, true));
 	check_follows(of(5, true), of(3, false), of(4, false), false, of(5, true));
 }
+
+TEST(a_reason_and_an_end_go_with_the_pause)
+{
+	struct policy for_a_while = of(3, true), resumed = for_a_while;
+
+	for_a_while.pause = (struct pause_note){ .until = SLU_HOUR, .reason = "release", .by = "alice" };
+	CHECK(!policy_is_same(&for_a_while, &resumed));
+	CHECK_EQ(0, policy_check(&for_a_while, NULL));
+	check_follows(for_a_while, of(3, false), of(3, false), false, for_a_while);
+	check_follows(of(3, true), of(3, true), for_a_while, true, for_a_while);
+	resumed = for_a_while;
+	resumed.paused = false;
+	CHECK_EQ(SLU_EINVAL, policy_check(&resumed, NULL));
+	policy_resume(&resumed);
+	CHECK_EQ(0, policy_check(&resumed, NULL));
+}

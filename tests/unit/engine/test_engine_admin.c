@@ -88,6 +88,31 @@ CASE(a_pause_leaves_the_other_knobs_alone)
 	CHECK_EQ(3, op.policy.max_attempts);
 }
 
+CASE(a_pause_with_an_end_is_kept_and_ends)
+{
+	struct op op;
+
+	rig_put(r, "q", NULL);
+	rig_op(&op, OP_PAUSE, RIG_SPACE, "q");
+	op.policy.paused = true;
+	op.policy.pause = (struct pause_note){ .until = r->now + SLU_HOUR, .reason = "release", .by = "alice" };
+	if (r->row == &rig_rows[RIG_REDIS]) {
+		CHECK_EQ(SLU_EINVAL, rig_do(r, &op), "it keeps neither");
+		return;
+	}
+	CHECK_EQ(0, rig_do(r, &op));
+	rig_reopen(r);
+	CHECK(stats(r, "q")->paused);
+	CHECK_STR("release", stats(r, "q")->pause.reason);
+	CHECK_STR("alice", stats(r, "q")->pause.by);
+	CHECK_EQ(0, rig_claim(r, "q", 10));
+	rig_pass(r, SLU_HOUR);
+	CHECK(!stats(r, "q")->paused);
+	CHECK_STR("", stats(r, "q")->pause.reason);
+	rig_reopen(r);
+	CHECK_EQ(1, rig_claim(r, "q", 10));
+}
+
 CASE(an_unknown_queue_is_not_paused)
 {
 	rig_put(r, "other", NULL);
