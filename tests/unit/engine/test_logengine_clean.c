@@ -382,7 +382,7 @@ TEST_LIMIT(the_ceiling_survives_cleaning, 120)
 /* ---- Purges ---- */
 
 static struct op_put *
-many(struct op *op, uint64_t first, uint32_t n, struct slice payload, char (*idems)[16])
+many(struct op *op, struct slice into, uint64_t first, uint32_t n, struct slice payload, char (*idems)[16])
 {
 	struct op_put *p = calloc(n, sizeof *p);
 
@@ -394,7 +394,7 @@ many(struct op *op, uint64_t first, uint32_t n, struct slice payload, char (*ide
 			p[i].m.idem = slice_of(idems[i]);
 		}
 	}
-	op_init(op, OP_ENQUEUE, space, idems ? SLICE("purged") : queue, NULL, NULL);
+	op_init(op, OP_ENQUEUE, space, into, NULL, NULL);
 	op->puts = p;
 	op->n_puts = n;
 	return p;
@@ -455,10 +455,10 @@ TEST_LIMIT(cleaning_waits_for_a_purge, 120)
 	struct op op;
 
 	CHECK_EQ(0, logkit_open(k));
-	p = many(&op, 1, PURGED, (struct slice){ 0 }, idems);
+	p = many(&op, SLICE("purged"), 1, PURGED, (struct slice){ 0 }, idems);
 	run(k, &op);
 	free(p);
-	p = many(&op, PURGED + 1, 5000, (struct slice){ payload, sizeof payload }, NULL);
+	p = many(&op, queue, PURGED + 1, 5000, (struct slice){ payload, sizeof payload }, NULL);
 	run(k, &op);
 	free(p);
 	ack_at_once(k, 5000);
@@ -476,20 +476,20 @@ TEST_LIMIT(cleaning_waits_for_a_purge, 120)
 	logkit_free(k);
 }
 
-/* A purge interrupts the cleaning of a segment that takes several slices. Cleaning goes on when
+/* A purge interrupts the cleaning of a segment that takes several slices: it has keys to keep. Cleaning goes on when
  * the purge has freed its messages, without another op. */
 TEST_LIMIT(cleaning_goes_on_after_a_purge, 120)
 {
-	static char payload[1000], idems[PURGED][16];
+	static char payload[1000], keys[9000][16], idems[PURGED][16];
 	struct logkit *k = logkit_new(4 << 20, 1, false);
 	struct op_put *p;
 	struct op op;
 
 	CHECK_EQ(0, logkit_open(k));
-	p = many(&op, 1, 9000, (struct slice){ payload, sizeof payload }, NULL);
+	p = many(&op, queue, 1, 9000, (struct slice){ payload, sizeof payload }, keys);
 	run(k, &op);
 	free(p);
-	p = many(&op, 9001, PURGED, (struct slice){ 0 }, idems);
+	p = many(&op, SLICE("purged"), 9001, PURGED, (struct slice){ 0 }, idems);
 	run(k, &op);
 	free(p);
 	ack_at_once(k, 9000);
