@@ -77,6 +77,37 @@ TEST_LIMIT(the_power_goes_again_and_again, 600)
 	logkit_free(k);
 }
 
+static void
+lock_op(struct logkit *k, struct op *op, enum op_verb verb)
+{
+	op->verb = verb;
+	op->lock.ttl = SLU_HOUR;
+	CHECK_EQ(0, logkit_run(k, op));
+	CHECK_EQ(0, op->rc);
+}
+
+/* A release is answered when it is synced, also if it is alone in its batch. */
+TEST(a_released_key_is_free_after_the_power_went)
+{
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		struct logkit *k = logkit_new(SEGMENT, seed, false);
+		struct op op;
+
+		k->unverified = true;
+		op_init(&op, OP_ACQUIRE, SLICE("ns"), SLICE(LOCK_QUEUE), NULL, NULL);
+		op.lock.key = SLICE("k");
+		CHECK_EQ(0, logkit_open(k));
+		lock_op(k, &op, OP_ACQUIRE);
+		lock_op(k, &op, OP_RELEASE);
+		logkit_crash(k, seed);
+		CHECK_EQ(0, logkit_open(k));
+		op.lock = (struct op_lock){ .key = SLICE("k") };
+		lock_op(k, &op, OP_ACQUIRE);
+		CHECK(op.lock.token);
+		logkit_free(k);
+	}
+}
+
 /* ---- kill -9 ---- */
 
 static void
