@@ -345,6 +345,26 @@ TEST(MIRROR_3_what_is_recycled_goes_from_the_store)
 	CHECK_EQ(k.attempted, k.seen);
 }
 
+/* An opening takes the number for which the group was written whose records lie in two segments. The
+ * first of them is gone. */
+TEST(MIRROR_3_a_log_may_begin_at_an_opening)
+{
+	open_log();
+	for (int i = 0; i < 40; i++) {
+		my.store->breaks++; /* the connections are lost: an opening comes before the next group */
+		CHECK_EQ(0, walkit_group(2, 5000, true));
+		commit();
+	}
+	while (wal_oldest(k.w) && k.where.segment > wal_oldest(k.w) + 1)
+		CHECK_EQ(0, walkit_recycle());
+	put_groups(1);
+	CHECK(mirror_facts(my.mirror).line.begin > 1);
+	close_log();
+	lose_folder();
+	open_log();
+	CHECK_EQ(k.attempted, k.seen);
+}
+
 TEST(MIRROR_3_the_beginning_moves_with_the_group_after_the_recycling)
 {
 	uint64_t begin;
