@@ -290,6 +290,12 @@ broker_set_owner(struct broker *b, uint32_t lane, const char *address, uint64_t 
 	lane_set_owner(b->lanes[lane], address, epoch);
 }
 
+void
+broker_set_lapsed(struct broker *b, uint32_t lane, bool lapsed)
+{
+	lane_set_lapsed(b->lanes[lane], lapsed);
+}
+
 const char *
 broker_owner(const struct broker *b, uint32_t lane)
 {

@@ -336,6 +336,9 @@ void broker_order(struct broker *b, uint32_t lane, enum broker_order order);
  * node. The address must live as long as the broker. */
 void broker_set_owner(struct broker *b, uint32_t lane, const char *address, uint64_t epoch);
 
+/* The lease of this node in the store of the lane has run out, or runs again (LANE-20 of lane.h). */
+void broker_set_lapsed(struct broker *b, uint32_t lane, bool lapsed);
+
 /* The address that broker_set_owner was given last; NULL: this node owns the lane, or no node does. */
 const char *broker_owner(const struct broker *b, uint32_t lane);
 

@@ -75,6 +75,9 @@
  *            claims of other nodes' streams back with SLU_ECLOSED: they go to the next owner.
  *  LANE-19   An op that a node of an older version could not read (engine/formats.h) fails while such a node
  *            lives: before it is sent to another node, and before it runs.
+ *  LANE-20   While the lease of the node has lapsed (LINE-12 m of members/members.h), ops that wait fail with SLU_EMOVED,
+ *            also those that would wait behind an open batch: another node may own the shard, and have what they
+ *            wait for. Nothing has happened, so another node may run them.
  *
  * Moves (broker/move/follow.h) meet a lane in two functions. The lane calls follow_answered with every
  * answer: if the queue of the op moves, that forwards the op to the next lane, runs it here again later,
@@ -148,6 +151,7 @@ struct lane {
 	_Atomic int failed;     /* LANE-4: 0, or the code of the failure */
 	_Atomic int order;      /* LANE-16: enum broker_order */
 	_Atomic bool news;      /* LANE-16: `owner` has changed */
+	_Atomic bool lapsed;    /* LANE-20 */
 	pthread_mutex_t mtx;
 	bool doubted;       /* LANE-14: the open batch was answered SLU_EUNKNOWN; under mtx */
 	const char *owner;  /* LANE-16: address; NULL: no node owns the shard; under mtx */
@@ -243,6 +247,9 @@ void lane_join(struct lane *s);
 void lane_order(struct lane *s, enum broker_order order);
 void lane_set_owner(struct lane *s, const char *address, uint64_t epoch);
 const char *lane_owner(struct lane *s);
+
+/* Any thread. LANE-20 */
+void lane_set_lapsed(struct lane *s, bool lapsed);
 
 /* Any thread. LANE-18 */
 void lane_came_back(struct lane *s, struct op *op, bool again);

@@ -31,6 +31,13 @@ lane_set_owner(struct lane *s, const char *address, uint64_t epoch)
 	mailbox_poke(&s->mailbox);
 }
 
+void
+lane_set_lapsed(struct lane *s, bool lapsed)
+{
+	atomic_store(&s->lapsed, lapsed);
+	mailbox_poke(&s->mailbox);
+}
+
 const char *
 lane_owner(struct lane *s)
 {

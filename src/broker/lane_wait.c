@@ -157,15 +157,22 @@ lane_unpark(struct lane *s, struct op *op)
 
 /* ---- The end of a wait ---- */
 
-void
-lane_end_wait(struct lane *s, struct op *op, int rc)
+/* err explains it. */
+static void
+end_wait(struct lane *s, struct op *op, int rc, const struct slu_err *err)
 {
 	if (rc)
-		op_fail(op, rc == SLU_EDOWN ? (int)s->down.code : rc, &s->down); /* which explains it */
+		op_fail(op, rc, err);
 	else
 		op->rc = 0;
 	op->n_rows = 0;
 	lane_answer(s, op);
+}
+
+void
+lane_end_wait(struct lane *s, struct op *op, int rc)
+{
+	end_wait(s, op, rc == SLU_EDOWN ? (int)s->down.code : rc, &s->down);
 }
 
 static void
@@ -183,12 +190,36 @@ expire_wait(struct lane *s, struct op *op)
 		lane_end_wait(s, op, SLU_ENOMEM);
 }
 
+/* LANE-20 */
+static void
+end_lapsed(struct lane *s)
+{
+	struct slu_err err;
+	struct op *op;
+
+	(void)slu_fail(&err, SLU_EMOVED, "shard %u: its store has not answered this node for so long that another node may own the shard",
+		       s->index);
+	while ((op = dispatch_any(&s->dispatch, true)) != NULL)
+		end_wait(s, op, SLU_EMOVED, &err);
+	if (!s->open)
+		return;
+	LIST_EACH_SAFE(n, &s->fairqueue.ages) {
+		op = CONTAINER(n, struct op, route.age);
+		if (op->wait == 0)
+			continue;
+		fairqueue_remove(&s->fairqueue, op);
+		end_wait(s, op, SLU_EMOVED, &err);
+	}
+}
+
 void
 lane_end_waits(struct lane *s)
 {
 	const bool all = s->closed || s->failed;
 	struct op *op;
 
+	if (!all && atomic_load(&s->lapsed))
+		end_lapsed(s);
 	if (!all && !s->draining)
 		return;
 	while ((op = dispatch_any(&s->dispatch, !all)) != NULL) {

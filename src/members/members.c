@@ -164,6 +164,12 @@ members_is_fresh(const struct members *m, slu_time proved, slu_time now)
 	return m->has_lease && now - m->lease_sent < m->conf.lease / 3 * 2 && proved >= m->lease_since;
 }
 
+bool
+members_has_lapsed(const struct members *m)
+{
+	return m->lapsed;
+}
+
 /* ---- Slots ---- */
 
 struct members_slot *
@@ -212,6 +218,8 @@ members_due(const struct members *m)
 		due = beat_due(m);
 	if (!m->in_round && members_round_due(m) < due)
 		due = members_round_due(m);
+	if (!m->lapsed && members_lapses(m) < due)
+		due = members_lapses(m);
 	return due;
 }
 

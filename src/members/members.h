@@ -47,6 +47,8 @@
  *             Somebody has removed the object as old, and not every store can remove an object only if
  *             it has not changed: the node may have been back with a beat that nobody has read. A node
  *             that lives sends its object again within that lease.
+ *          m  The node of a lease that has run out, while another node may live, lets no op wait: the
+ *             shard may be elsewhere, and with it what the op waits for (broker/lane.h LANE-20).
  *  LINE-13 Answers. A node may answer without a put for two thirds of a lease after it sent its
  *          last beat that is in the store. If a lease ran out before, another node may have taken
  *          its shards: then each shard first needs a put that was sent after the first new beat.
@@ -123,7 +125,8 @@ enum members_event_kind {
 	MEMBERS_TAKE,      /* call line_take; then members_opened or members_closed */
 	MEMBERS_HAND_OVER, /* finish and close the line; then members_closed */
 	MEMBERS_LOST,      /* another node owns the shard: close the line; then members_closed */
-	MEMBERS_OWNER      /* the owner has changed, or its address is known now: members_owner */
+	MEMBERS_OWNER,     /* the owner has changed, or its address is known now: members_owner */
+	MEMBERS_LEASE      /* of all shards: members_has_lapsed has changed */
 };
 
 struct members_event {
@@ -160,6 +163,9 @@ bool members_is_drained(const struct members *m);
 
 /* Whether the owner of a shard may answer without a put (LINE-13). proved: line_facts.proved. */
 bool members_is_fresh(const struct members *m, slu_time proved, slu_time now);
+
+/* LINE-12 m, as the last MEMBERS_LEASE told it. */
+bool members_has_lapsed(const struct members *m);
 
 /* The highest format that every living node can read, at least the format of the settings (LINE-16). */
 uint32_t members_format(const struct members *m);

@@ -297,10 +297,33 @@ has_news(struct members *m, uint32_t shard, struct members_event *e)
 	return true;
 }
 
+slu_time
+members_lapses(const struct members *m)
+{
+	for (uint32_t i = 0; m->has_lease && i < m->n_nodes; i++)
+		if (may_own(m->nodes[i]))
+			return m->lease_sent + m->conf.lease;
+	return SLU_NEVER;
+}
+
+static bool
+lease_has_changed(struct members *m, slu_time now, struct members_event *e)
+{
+	const bool lapsed = members_lapses(m) <= now;
+
+	if (lapsed == m->lapsed)
+		return false;
+	m->lapsed = lapsed;
+	*e = (struct members_event){ .kind = MEMBERS_LEASE };
+	return true;
+}
+
 bool
 members_event(struct members *m, slu_time now, struct members_event *e)
 {
 	members_watch(m, now);
+	if (lease_has_changed(m, now, e))
+		return true;
 	for (uint32_t i = 0; i < m->conf.shards; i++) {
 		const struct members_claim c = members_claim(m, i);
 

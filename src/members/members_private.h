@@ -107,6 +107,7 @@ struct members {
 	bool has_lease;
 	slu_time lease_sent;  /* when the newest beat that the store has was sent */
 	slu_time lease_since; /* reply of the first beat in an unbroken chain of leases */
+	bool lapsed;          /* LINE-12 m, as the last MEMBERS_LEASE told it */
 
 	/* Counting: LINE-12 c. */
 	uint64_t failures; /* of our own */
@@ -162,6 +163,9 @@ struct members_claim {
 };
 
 struct members_claim members_claim(const struct members *m, uint32_t shard);
+
+/* When the lease runs out and another node may take the shards; SLU_NEVER: no other node lives. */
+slu_time members_lapses(const struct members *m);
 
 /* The node that ranks first for the shard: NULL = this node. *found is false if no node may take
  * it. */

@@ -695,7 +695,7 @@ link_tick(struct peer_link *l, slu_time now)
 	}
 	if (late > 2 * LINK_PING) /* this process slept: bytes may wait to be read */
 		l->received = now;
-	if (now - l->received >= LINK_SILENCE) {
+	if (now - l->received >= (l->hurried ? LINK_HURRY : LINK_SILENCE)) {
 		(void)broken(l, "silent");
 		return SLU_NEVER;
 	}

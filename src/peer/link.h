@@ -24,7 +24,7 @@
  *  LINK-4  Frames and messages have a largest size, and a link has a largest number of ops and of bytes
  *          of messages that are not whole. The other end breaks the link if it exceeds them, if a
  *          frame is malformed or out of place, or if it is silent for LINK_SILENCE while something is
- *          expected of it.
+ *          expected of it. A caller that expects nothing good of the other node is less patient: LINK_HURRY.
  *  LINK-5  After LINK_STOP the caller asks nothing more on this link. Ops that have not begun leave the
  *          link as if the owner had answered NOT_OWNER; ops on their way are answered.
  *
@@ -50,6 +50,7 @@ enum {
 #define LINK_HELLO_TIME (5 * SLU_SEC)  /* for the hello */
 #define LINK_PING       (2 * SLU_SEC)  /* a link with ops that is silent for so long sends a ping */
 #define LINK_SILENCE    (10 * SLU_SEC) /* LINK-4 */
+#define LINK_HURRY      (4 * SLU_SEC)  /* LINK-4: two pings */
 
 enum link_frame {
 	LINK_HELLO = 1, /* caller: "sluicepr", version, life, nonce */
@@ -122,6 +123,7 @@ struct peer_link {
 	} state;
 	struct slu_err err;     /* why it is broken */
 	bool stopping;          /* LINK-5 */
+	bool hurried;           /* link_hurry */
 	slu_time began;         /* when it was made */
 	slu_time received;      /* when the last byte came */
 	slu_time pinged;        /* when the last ping was sent */
@@ -174,6 +176,13 @@ slu_time link_tick(struct peer_link *l, slu_time now);
  *   SLU_ENOMEM
  * The link need not be open yet. */
 int link_ask(struct peer_link *l, struct link_op *op, struct slice message);
+
+/* The caller's: the other node may be gone, so a silence of LINK_HURRY is enough. */
+static inline void
+link_hurry(struct peer_link *l, bool hurried)
+{
+	l->hurried = hurried;
+}
 
 /* The op need not wait any longer. It is answered all the same. */
 void link_cancel(struct peer_link *l, struct link_op *op);

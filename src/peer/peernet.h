@@ -25,6 +25,8 @@
  *  PEERNET-7  The thread never waits for a disk or for the lookup of a host name: helpers do
  *             (peer/helper.h). Numeric hosts, and records in memory, need none. `stop` waits for
  *             the helpers.
+ *  PEERNET-8  A callee that owns nothing any more, and has not answered, had better be quick: LINK_HURRY. Its ops
+ *             wait for a node whose shards other nodes have taken; it may be gone without a word.
  */
 #ifndef PEER_PEERNET_H
 #define PEER_PEERNET_H

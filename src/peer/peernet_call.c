@@ -398,9 +398,11 @@ peernet_callees_tidy(struct peernet *p)
 {
 	LIST_EACH_SAFE(n, &p->callees) {
 		struct peer_callee *const to = CONTAINER(n, struct peer_callee, node);
-		const struct peer_link *const l = &to->sock.link;
+		struct peer_link *const l = &to->sock.link;
+		const bool needed = is_target(p, to->life);
 
-		if (l->state == LINK_BROKEN || (l->ops == 0 && (l->stopping || !is_target(p, to->life))))
+		link_hurry(l, !needed && !l->stopping); /* PEERNET-8 */
+		if (l->state == LINK_BROKEN || (l->ops == 0 && (l->stopping || !needed)))
 			end_callee(to);
 	}
 }

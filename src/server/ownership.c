@@ -204,6 +204,19 @@ publish(struct ownership *o, struct membership *ms, uint32_t shard)
 	broker_set_owner(o->broker, o->first + shard, *address ? keep_address(o, address) : NULL, other ? epoch : 0);
 }
 
+/* Under mtx. */
+static void
+tell_lease(const struct ownership *o, struct membership *ms)
+{
+	const bool lapsed = members_has_lapsed(membership_lock(ms));
+
+	membership_unlock(ms);
+	if (lapsed)
+		log_warn(o->log, "other nodes may have taken the shards", F_STR("store", o->url));
+	for (uint32_t i = 0; i < o->settings.shards; i++)
+		broker_set_lapsed(o->broker, o->first + i, lapsed);
+}
+
 /* The membership thread. */
 static void
 on_event(void *arg, struct membership *ms, const struct members_event *e)
@@ -214,6 +227,8 @@ on_event(void *arg, struct membership *ms, const struct members_event *e)
 	pthread_mutex_lock(&o->mtx);
 	if (o->broker && e->kind == MEMBERS_OWNER)
 		publish(o, ms, e->shard);
+	else if (o->broker && e->kind == MEMBERS_LEASE)
+		tell_lease(o, ms);
 	else if (o->broker)
 		broker_order(o->broker, o->first + e->shard,
 			     e->kind == MEMBERS_TAKE ? BROKER_TAKE : BROKER_GIVE);

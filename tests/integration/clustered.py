@@ -37,9 +37,9 @@ def waits(server):
     return sum(server.metric(f'sluice_waiting{{shard="{shard}"}}') for shard in range(SHARDS))
 
 
-def node(folder, name, *options, lease="15s"):
+def node(folder, name, *options, lease="15s", store="store"):
     """The owner hands over by its own setting: with an hour, the first node keeps all shards."""
-    return Server(folder / name, "--store", f"file://{folder}/store", "--shards", str(SHARDS), "--store-lease", lease,
+    return Server(folder / name, "--store", f"file://{folder}/{store}", "--shards", str(SHARDS), "--store-lease", lease,
                   "--store-settle", "1h", "--listen", "peer://127.0.0.1:0", *options, engine="log")
 
 

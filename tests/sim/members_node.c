@@ -67,6 +67,22 @@ on_lost(void *arg, const struct slu_err *why)
 	world.losses++;
 }
 
+/* LAPSED. read: when the taker read the object of this life last. */
+static void
+check_lapsed(uint64_t life, slu_time read)
+{
+	for (int i = 0; i < NODES; i++) {
+		const struct sim_node *const n = &world.nodes[i];
+		const bool runs = n->up && n->life == life && n->members && n->still_until == 0;
+		const slu_time lapses = runs ? members_lapses(n->members) : SLU_NEVER;
+
+		if (lapses == SLU_NEVER)
+			continue;
+		world.lapses++;
+		MUST("LAPSED", lapses <= clock_of(n) || n->members->lease_since + n->boot >= read);
+	}
+}
+
 /* LIVING */
 static void
 check_living(const struct sim_shard *s, const struct line_group *newest)
@@ -83,6 +99,7 @@ check_living(const struct sim_shard *s, const struct line_group *newest)
 	world.takes++;
 	MUST("LIVING", world.lives[n->life].silence[from] >= LEASE);
 	MUST("LIVING", read - n->failed >= LEASE);
+	check_lapsed(from, read);
 }
 
 static bool
@@ -273,6 +290,9 @@ do_event(struct sim_node *n, const struct members_event *e)
 	case MEMBERS_OWNER:
 		world.owners++;
 		note_owner(s);
+		break;
+	case MEMBERS_LEASE:
+		break; /* these shards have no ops that wait */
 	}
 }
 

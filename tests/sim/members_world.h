@@ -3,7 +3,7 @@
  *
  *      members_store.c   the store; what is true about lives and shards; CHAIN
  *      members_net.c     requests and replies on their way
- *      members_node.c    what a node does; LIVING, HAND, FRESH
+ *      members_node.c    what a node does; LIVING, LAPSED, HAND, FRESH
  *      test_members_sim.c   troubles, schedules; QUIET, TAKEN; the rules
  */
 #ifndef TESTS_SIM_MEMBERS_WORLD_H
@@ -118,7 +118,7 @@ struct members_world {
 	uint64_t bodies;
 	char *old_beat[LIVES]; /* a beat of each life, to be put again later */
 	size_t old_beat_n[LIVES];
-	unsigned long confirms, opens, takes, hand_overs, losses, fresh, stale, kills, drains, owners;
+	unsigned long confirms, opens, takes, lapses, hand_overs, losses, fresh, stale, kills, drains, owners;
 };
 
 extern struct members_world world;

@@ -92,6 +92,11 @@ do_event(const struct members_event *e)
 {
 	struct members_node owner;
 
+	if (e->kind == MEMBERS_LEASE) {
+		for (unsigned i = 0; i < NODES_SHARDS; i++)
+			broker_set_lapsed(node.broker, i, members_has_lapsed(node.members));
+		return;
+	}
 	if (e->kind != MEMBERS_OWNER) {
 		broker_order(node.broker, e->shard, e->kind == MEMBERS_TAKE ? BROKER_TAKE : BROKER_GIVE);
 		return;

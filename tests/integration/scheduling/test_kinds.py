@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from clustered import shards, two
+from clustered import SHARDS, shards, two
 from redis import Redis
 from served import ENGINE, Node, Server, texts, until
 
@@ -148,7 +148,7 @@ def test_kinds_go_over_a_takeover_and_through_another_server(tmp_path):
         got = []
         waits = threading.Thread(target=lambda: got.extend(texts(entry.dequeue(kinds="later", wait=60))))
         owner.kill()
-        until(lambda: shards(entry)[1] == 0)
+        until(lambda: shards(entry) == (SHARDS, 0))
         waits.start()
         put(entry, "later")
         waits.join()

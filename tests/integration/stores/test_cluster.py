@@ -5,8 +5,8 @@ import threading
 import pytest
 
 import lockd
-from clustered import SHARDS, shards, two, waits
-from served import Refused, Server, texts, until
+from clustered import SHARDS, node, shards, two, waits
+from served import Refused, Server, freeze, texts, until
 from test_lockd_stream import Events
 
 QUEUES = [f"q{n}" for n in range(12)]
@@ -188,6 +188,61 @@ def test_the_outcome_of_a_claim_whose_owner_dies_is_unknown(tmp_path):
         owner.kill()
         waiter.join(60)
         assert answers[0].status == 503 and answers[0].body["error"] == "outcome_unknown", answers
+
+
+class Waiter(threading.Thread):
+    """A client that claims one message, and claims again if it is told to. `got`: the texts; `ended`: the errors in between."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server, self.got, self.ended = server, None, []
+        self.start()
+
+    def run(self):
+        while self.got is None:
+            answer = self.server.get("/dequeue", **self.server.here(limit=1, wait="10m"))
+            if answer.status == 200:
+                self.got = texts(answer.body)
+            else:
+                self.ended.append(answer.body["error"])
+                threading.Event().wait(0.01)
+
+
+def test_a_claim_that_waits_outlives_an_owner_that_hangs(tmp_path):
+    """PEERNET-8: the link does not break, and nobody answers."""
+    with two(tmp_path, lease="2s") as (owner, entry):
+        waiter = Waiter(entry)
+        until(lambda: waits(owner) == 1)
+        freeze(owner.process)
+        until(lambda: shards(entry)[0] == SHARDS)
+        entry.enqueue({"text": "later"})
+        waiter.join(60)
+        owner.process.send_signal(signal.SIGCONT)
+        assert waiter.got == ["later"] and waiter.ended[0] == "outcome_unknown", (waiter.got, waiter.ended)
+        until(lambda: shards(owner) == (0, SHARDS))
+
+
+def test_no_claim_waits_at_an_owner_that_has_lost_its_store(tmp_path):
+    """LANE-20: the owner lives, and so does its link, but another node has the shard and the messages."""
+    (tmp_path / "store").mkdir()
+    way = tmp_path / "way"
+    way.symlink_to("store")
+    with node(tmp_path, "owner", lease="2s", store="way") as owner, node(tmp_path, "entry", lease="2s") as entry:
+        until(lambda: shards(entry) == (0, SHARDS))
+        waiters = [Waiter(entry), Waiter(owner)]
+        until(lambda: waits(owner) == 2)
+        way.unlink()
+        until(lambda: shards(entry)[0] == SHARDS)
+        entry.enqueue({"text": "later"})
+        waiters[0].join(60)
+        assert waiters[0].got == ["later"]
+        until(lambda: waiters[1].ended)
+        assert waiters[1].ended[0] == "moved"
+        way.symlink_to("store")
+        until(lambda: shards(owner) == (0, SHARDS))
+        entry.enqueue({"text": "through the other"})
+        waiters[1].join(60)
+        assert waiters[1].got == ["through the other"]
 
 
 def test_an_owner_that_stops_hands_over_and_clients_of_the_other_go_on(tmp_path):

@@ -115,6 +115,53 @@ TEST(an_order_to_take_what_the_lane_has_changes_nothing)
 	CHECK_EQ(0, n_closed);
 }
 
+/* ---- LANE-20 ---- */
+
+static void
+lapse(bool lapsed)
+{
+	lane_set_lapsed(&s, lapsed);
+	turn();
+}
+
+TEST(LANE_20_no_op_waits_while_another_node_may_own_the_shard)
+{
+	static struct op_call before, during, m, after;
+
+	start_elsewhere();
+	order(BROKER_TAKE);
+	claim(&before, "q", SLU_HOUR);
+	CHECK_EQ(0, before.done);
+	lapse(true);
+	CHECK_EQ(SLU_EMOVED, rc_of(&before));
+	claim(&during, "q", SLU_HOUR);
+	CHECK_EQ(SLU_EMOVED, rc_of(&during));
+	lapse(false);
+	claim(&after, "q", SLU_HOUR);
+	CHECK_EQ(0, after.done);
+	push(&m, "q", 0);
+	CHECK_EQ(m.put.m.id, got(&after));
+}
+
+TEST(LANE_20_no_op_waits_behind_an_open_batch_either)
+{
+	static struct op_call m, waits, goes;
+
+	start_elsewhere();
+	order(BROKER_TAKE);
+	count_hold(s.engine);
+	push(&m, "q", 0);
+	claim(&waits, "q", SLU_HOUR);
+	claim(&goes, "q", 0);
+	lapse(true);
+	CHECK_EQ(0, m.done);
+	CHECK_EQ(SLU_EMOVED, rc_of(&waits));
+	CHECK_EQ(0, goes.done);
+	count_release(s.engine, 0);
+	turn();
+	CHECK_EQ(m.put.m.id, got(&goes));
+}
+
 /* ---- LANE-18: another node runs the op. The test is that node. ---- */
 
 static struct op *sent;

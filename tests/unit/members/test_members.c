@@ -21,8 +21,8 @@ static struct {
 	bool down;
 	struct members *m;
 	slu_time now;
-	unsigned takes, hand_overs, losses, owners; /* events */
-	uint32_t taken;                             /* shard of the last MEMBERS_TAKE */
+	unsigned takes, hand_overs, losses, owners, leases; /* events */
+	uint32_t taken;                                     /* shard of the last MEMBERS_TAKE */
 	unsigned removed;
 	bool holds; /* reads stay unanswered: the last of them is `held` */
 	struct line_request held;
@@ -183,6 +183,7 @@ note(const struct members_event *e)
 	world.hand_overs += e->kind == MEMBERS_HAND_OVER;
 	world.losses += e->kind == MEMBERS_LOST;
 	world.owners += e->kind == MEMBERS_OWNER;
+	world.leases += e->kind == MEMBERS_LEASE;
 	if (e->kind == MEMBERS_TAKE)
 		world.taken = e->shard;
 }
@@ -625,6 +626,33 @@ TEST(LINE_13_after_a_lease_without_beats_a_put_must_prove_the_shard)
 	pass(2 * SLU_SEC, NULL);
 	CHECK(!members_is_fresh(world.m, back - SLU_MS, world.now));
 	CHECK(members_is_fresh(world.m, back + 2 * SLU_SEC, world.now));
+}
+
+TEST(LINE_12_m_a_node_without_a_lease_knows_that_another_node_may_have_its_shards)
+{
+	struct other o = { .name = "o", .reads = 5, .draining = true };
+
+	pass(2 * SLU_SEC, &o);
+	CHECK(!members_has_lapsed(world.m));
+	world.down = true;
+	pass(LEASE - SLU_SEC, NULL);
+	CHECK(!members_has_lapsed(world.m));
+	CHECK(members_due(world.m) <= world.now + SLU_SEC);
+	pass(SLU_SEC, NULL);
+	CHECK(members_has_lapsed(world.m));
+	CHECK_EQ(1, world.leases);
+	world.down = false;
+	pass(SLU_SEC, &o);
+	CHECK(!members_has_lapsed(world.m));
+	CHECK_EQ(2, world.leases);
+}
+
+TEST(LINE_12_m_the_shards_of_the_only_node_stay_there)
+{
+	pass(2 * SLU_SEC, NULL);
+	world.down = true;
+	pass(10 * LEASE, NULL);
+	CHECK(!members_has_lapsed(world.m) && world.leases == 0);
 }
 
 /* ---- All nodes ---- */

@@ -65,7 +65,7 @@ on_event(void *arg, struct membership *ms, const struct members_event *e)
 	struct members_node self;
 	struct members *m;
 
-	if (e->kind == MEMBERS_OWNER)
+	if (e->kind == MEMBERS_OWNER || e->kind == MEMBERS_LEASE)
 		return;
 	m = membership_lock(ms);
 	if (e->kind == MEMBERS_TAKE)

@@ -585,6 +585,21 @@ TEST(an_end_that_is_silent_is_given_up)
 	CHECK_EQ(LINK_BROKEN, owner.state);
 }
 
+TEST(an_end_that_may_be_gone_is_given_up_after_two_pings)
+{
+	open_nodes();
+	prepare(0, OP_CLAIM, 10);
+	ask(0);
+	turn(SIZE_MAX);
+	link_hurry(&caller, true);
+	for (slu_time t = 0; t < LINK_HURRY; t += LINK_PING) {
+		CHECK(link_is_open(&caller));
+		now += LINK_PING;
+		(void)link_tick(&caller, now);
+	}
+	CHECK_EQ(LINK_BROKEN, caller.state);
+}
+
 TEST(a_link_that_was_idle_is_not_silent)
 {
 	open_nodes();
