@@ -130,8 +130,9 @@ apicall_params(struct apicall *a, const struct param *rows, size_t n, void *out)
 	return !apicall_refused(a, rc, err.text);
 }
 
-bool
-apicall_body(struct apicall *a, const struct param *rows, size_t n, void *out)
+/* The same for the JSON object in the body. */
+static bool
+body_params(struct apicall *a, const struct param *rows, size_t n, void *out)
 {
 	const struct slice body = call_of(a->x)->body;
 	char *const room = arena_array(&a->memory, body.n, 2);
@@ -150,7 +151,7 @@ read_params(struct apicall *a, const struct handler *h)
 	if (h->query)
 		return apicall_params(a, h->query, h->n, a->state);
 	if (h->body)
-		return apicall_body(a, h->body, h->n, a->state);
+		return body_params(a, h->body, h->n, a->state);
 	return !h->fields || call_of(a->x)->route->dialect->read_body(a, h->fields, h->n, a->state);
 }
 

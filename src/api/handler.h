@@ -46,9 +46,6 @@ struct apicall *apicall_new(struct api *api, struct call *c);
 /* Reads the query of the call by a table. Returns false if it refused the call. */
 bool apicall_params(struct apicall *a, const struct param *rows, size_t n, void *out);
 
-/* The same for the JSON object in the body. */
-bool apicall_body(struct apicall *a, const struct param *rows, size_t n, void *out);
-
 /* Answers with the JSON in out and a line feed. If out failed, refuses with SLU_ENOMEM, or
  * with SLU_EUNKNOWN if an op changed something. */
 void apicall_reply(struct apicall *a, unsigned status);

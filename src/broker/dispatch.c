@@ -234,14 +234,6 @@ dispatch_waiting(const struct dispatch *d, const struct op *op)
 }
 
 uint32_t
-dispatch_waiting_for(const struct dispatch *d, struct slice space, struct slice queue)
-{
-	const struct waitlist *waitlist = find_waitlist(d, &(struct want){ OP_WAIT_MESSAGE, space, queue, 0 });
-
-	return waitlist ? waitlist->n : 0;
-}
-
-uint32_t
 dispatch_takers(const struct dispatch *d, struct slice space, struct slice queue, struct slice line)
 {
 	const struct waitlist *waitlist = find_waitlist(d, &(struct want){ OP_WAIT_MESSAGE, space, queue, 0 });

@@ -67,10 +67,7 @@ bool dispatch_is_waited_for(const struct dispatch *d, struct slice space, struct
 /* How many ops wait for what this op wants; for a verb that never waits: claims of its queue. */
 uint32_t dispatch_waiting(const struct dispatch *d, const struct op *op);
 
-/* How many claims wait for messages of the queue. */
-uint32_t dispatch_waiting_for(const struct dispatch *d, struct slice space, struct slice queue);
-
-/* How many of them may take a message of this share or kind. */
+/* How many claims wait for messages of the queue and may take one of this share or kind. */
 uint32_t dispatch_takers(const struct dispatch *d, struct slice space, struct slice queue, struct slice line);
 
 /* How many acquires wait for the key. */

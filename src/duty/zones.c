@@ -90,8 +90,9 @@ add_row(struct zones *z, const char *name, struct zones_row **out, struct slu_er
 	return 0;
 }
 
-int
-zones_get(struct zones *z, const char *name, const struct zone **out, struct slu_err *err)
+/* Empty or UTC: NULL. */
+static int
+get_zone(struct zones *z, const char *name, const struct zone **out, struct slu_err *err)
 {
 	struct zones_row *r;
 	int rc = 0;
@@ -114,5 +115,5 @@ zones_plan(struct zones *z, const struct schedule *s, struct schedule_plan *out,
 {
 	const int rc = cron_parse(&out->cron, slice_of(s->when), err);
 
-	return rc ? rc : zones_get(z, s->zone, &out->zone, err);
+	return rc ? rc : get_zone(z, s->zone, &out->zone, err);
 }

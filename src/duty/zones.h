@@ -21,11 +21,8 @@ struct zones {
 void zones_init(struct zones *z);
 void zones_release(struct zones *z);
 
-/* Finds a zone; empty or UTC: NULL. Reads its file at the first call: may block. The zone lives as long as z. Returns
- * SLU_EINVAL if the machine does not have the zone. */
-int zones_get(struct zones *z, const char *name, const struct zone **out, struct slu_err *err);
-
-/* Reads when a schedule is due: its expression and its zone. */
+/* Reads when a schedule is due: its expression and its zone. The first call with a zone reads a file: it may block. The
+ * zone lives as long as z. Returns SLU_EINVAL if the machine does not have the zone. */
 int zones_plan(struct zones *z, const struct schedule *s, struct schedule_plan *out, struct slu_err *err);
 
 #endif

@@ -124,8 +124,8 @@ msgbatch_due(const struct msgbatch *b)
 	return b->deadline ? b->deadline : MSGBATCH_NEVER;
 }
 
-const char *
-msgbatch_outcome_text(enum msgbatch_outcome how)
+static const char *
+outcome_text(enum msgbatch_outcome how)
 {
 	static const char *const texts[MSGBATCH_OUTCOMES] = { "open", "done", "failed", "deadline" };
 
@@ -135,7 +135,7 @@ msgbatch_outcome_text(enum msgbatch_outcome how)
 const char *
 msgbatch_status(const struct msgbatch *b)
 {
-	return b->outcome == MSGBATCH_OPEN && b->closed ? "closed" : msgbatch_outcome_text(b->outcome);
+	return b->outcome == MSGBATCH_OPEN && b->closed ? "closed" : outcome_text(b->outcome);
 }
 
 void
@@ -154,7 +154,7 @@ msgbatch_attributes(const struct msgbatch *b, uint64_t id, struct slice own, str
 	struct slice rest = slice_trim(own, " \t\r\n");
 
 	buf_printf(out, "{\"batch\":\"%" PRIu64 "\",\"outcome\":\"%s\",\"members\":%" PRIu32 ",\"done\":%" PRIu32 ",\"failed\":%" PRIu32, id,
-		   msgbatch_outcome_text(b->outcome), b->members, b->done, b->failed);
+		   outcome_text(b->outcome), b->members, b->done, b->failed);
 	if (rest.n)
 		slice_skip(&rest, 1);
 	rest = slice_trim(rest, " \t\r\n");

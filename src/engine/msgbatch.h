@@ -98,8 +98,6 @@ bool msgbatch_ends(const struct msgbatch *b, slu_time now, enum msgbatch_outcome
 /* When something happens by itself: the deadline, or the end of the batch. */
 slu_time msgbatch_due(const struct msgbatch *b);
 
-const char *msgbatch_outcome_text(enum msgbatch_outcome how);
-
 /* "open", "closed", or how the batch has ended. */
 const char *msgbatch_status(const struct msgbatch *b);
 

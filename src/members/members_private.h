@@ -148,7 +148,6 @@ slu_time members_round_due(const struct members *m);
 /* Sends the next request of a round; sets *slot to its slot. */
 bool members_watch_next(struct members *m, slu_time now, unsigned *slot);
 void members_watch_reply(struct members *m, unsigned slot, const struct line_answer *a, slu_time now);
-struct member *members_find(const struct members *m, const uint8_t life[LINE_LIFE]);
 
 /* The node of this life, added if it is unknown. NULL if there is no memory. */
 struct member *members_know(struct members *m, const uint8_t life[LINE_LIFE], slu_time now);

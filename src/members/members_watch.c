@@ -86,8 +86,8 @@ members_round_due(const struct members *m)
 
 /* ---- Nodes ---- */
 
-struct member *
-members_find(const struct members *m, const uint8_t life[LINE_LIFE])
+static struct member *
+find(const struct members *m, const uint8_t life[LINE_LIFE])
 {
 	for (uint32_t i = 0; i < m->n_nodes; i++)
 		if (memcmp(m->nodes[i]->life, life, LINE_LIFE) == 0)
@@ -114,7 +114,7 @@ make_room(struct members *m)
 struct member *
 members_know(struct members *m, const uint8_t life[LINE_LIFE], slu_time now)
 {
-	struct member *n = members_find(m, life);
+	struct member *n = find(m, life);
 
 	if (n || !make_room(m))
 		return n;

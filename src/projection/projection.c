@@ -209,8 +209,8 @@ projection_free(struct projection *p)
 
 /* ---- Metrics ---- */
 
-void
-projection_count(struct projection *p, struct projection_counts *out)
+static void
+count(struct projection *p, struct projection_counts *out)
 {
 	const slu_time now = now_mono();
 
@@ -249,7 +249,7 @@ projection_metrics(struct projection *p, struct buf *out)
 	};
 
 	if (p)
-		projection_count(p, &c);
+		count(p, &c);
 	for (size_t i = 0; i < COUNT(counters); i++) {
 		put_metric(out, counters[i].name, "counter", counters[i].help);
 		if (p)

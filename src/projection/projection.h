@@ -60,10 +60,7 @@ void projection_stop(struct projection *p);
 /* After the broker is closed. NULL is fine. */
 void projection_free(struct projection *p);
 
-/* Any thread. */
-void projection_count(struct projection *p, struct projection_counts *out);
-
-/* Appends the metrics as Prometheus text. p NULL: only their descriptions. */
+/* Appends the metrics as Prometheus text. p NULL: only their descriptions. Any thread. */
 void projection_metrics(struct projection *p, struct buf *out);
 
 #endif

@@ -12,7 +12,6 @@ struct count {
 	void (*poke)(void *arg); /* may be NULL */
 	void *poke_arg;
 	uint64_t runs;
-	uint64_t commits;
 	int outcome;   /* of commit */
 	slu_time rest; /* engine_ops.rest */
 	bool open;     /* run has returned ENGINE_LATER, commit has returned nothing else yet */
@@ -34,12 +33,6 @@ uint64_t
 count_runs(const struct engine *e)
 {
 	return CONTAINER(e, const struct count, engine)->runs;
-}
-
-uint64_t
-count_commits(const struct engine *e)
-{
-	return CONTAINER(e, const struct count, engine)->commits;
 }
 
 void
@@ -116,7 +109,6 @@ count_commit(struct engine *e, struct slu_err *err)
 	struct count *c = of_engine(e);
 
 	assert(c->open);
-	c->commits++;
 	if (c->outcome == ENGINE_LATER) {
 		(void)slu_fail(err, SLU_EDOWN, "the store of a test");
 		return ENGINE_LATER;

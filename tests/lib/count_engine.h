@@ -19,9 +19,6 @@ struct count_conf {
 /* from, and one for each run since open. */
 uint64_t count_runs(const struct engine *e);
 
-/* Calls of commit since open. */
-uint64_t count_commits(const struct engine *e);
-
 /* From now on commit returns ENGINE_LATER. */
 void count_hold(struct engine *e);
 

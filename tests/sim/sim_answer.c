@@ -175,8 +175,9 @@ is_waiting(const struct sim_call *c)
 	return c->state == CALL_POSTED && c->op.verb == OP_CLAIM && c->op.route.waiter != SLAB_NONE;
 }
 
-void
-world_bury(struct sim_world *w, unsigned shard)
+/* Claims that wait run first; what they find to be over is dead. Once a round. */
+static void
+bury(struct sim_world *w, unsigned shard)
 {
 	if (w->shards[shard].buried)
 		return;
@@ -752,7 +753,7 @@ pass_until(struct sim_world *w, const struct sim_call *c, slu_time now)
 
 	synced = model_tick(&w->model, shard, s->first, now);
 	if (c->op.route.before > s->first || !ran_in_line(&c->op))
-		world_bury(w, shard);
+		bury(w, shard);
 	synced |= model_tick(&w->model, shard, c->op.route.before, now);
 	s->synced |= synced;
 }

@@ -173,9 +173,9 @@ heal_damage(struct sim_world *w)
 	w->hurt.path[0] = 0;
 }
 
-/* A bit that flips, or a sector of zeros: found at the next open, or of no matter. */
-void
-world_hurt(struct sim_world *w)
+/* Damage while it is down: a bit that flips, or a sector of zeros. The next open finds it, or it does not matter. */
+static void
+hurt(struct sim_world *w)
 {
 	const char *name = simdisk_name(w->disk, (unsigned)world_dice(w, 12));
 	size_t size;
@@ -511,7 +511,7 @@ restart(struct sim_world *w, bool power)
 {
 	world_crash(w, power);
 	if (!power && world_chance(w, 40))
-		world_hurt(w);
+		hurt(w);
 	world_open(w);
 }
 
@@ -539,7 +539,7 @@ world_fault(struct sim_world *w)
 	default:
 		world_stop(w);
 		if (!w->lost && world_chance(w, 40))
-			world_hurt(w);
+			hurt(w);
 		world_open(w);
 	}
 }

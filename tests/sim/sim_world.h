@@ -100,7 +100,7 @@ struct world_shard {
 	bool purged;    /* in this round: its memory may not have been freed */
 	bool synced;    /* in this round */
 	slu_time first; /* until when time has passed before the first op of the run */
-	bool buried;    /* world_bury was done in this round */
+	bool buried;    /* the dead were buried in this round */
 };
 
 /* Who says whether what happens is right. Those marked so may be NULL. */
@@ -254,7 +254,6 @@ bool world_reopen(struct sim_world *w);
 void world_stop(struct sim_world *w); /* cleanly */
 void world_crash(struct sim_world *w, bool power);
 void world_fault(struct sim_world *w); /* one of them */
-void world_hurt(struct sim_world *w);  /* damage while it is down, found at the next open */
 
 /* sim_post.c: a client does something. */
 void world_post(struct sim_world *w);
@@ -268,10 +267,6 @@ struct sim_call *world_free_call(struct sim_world *w);
 /* sim_answer.c: an op is answered; and what the exact judge makes of it. */
 void world_answered(struct op *op);
 bool world_hear(struct sim_world *w, struct sim_call *c);
-
-/* Claims that wait are run first, and say nothing unless they got something; but what
- * they found to be over is dead. Once a round. */
-void world_bury(struct sim_world *w, unsigned shard);
 
 /* sim_doubt.c: the outcome of an op, or of a whole run of the shard, is unknown. */
 void world_doubt(struct sim_world *w, struct sim_call *c);

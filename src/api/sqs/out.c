@@ -227,8 +227,8 @@ end_response(struct apicall *a)
 		   id ? id : "", name);
 }
 
-void
-sqs_out_finish(struct sqs_out *o)
+static void
+end_object(struct sqs_out *o)
 {
 	if (o->w) {
 		json_out_close(o->w);
@@ -260,7 +260,7 @@ answer(struct apicall *a)
 void
 sqs_out_end(struct sqs_out *o)
 {
-	sqs_out_finish(o);
+	end_object(o);
 	answer(o->a);
 }
 

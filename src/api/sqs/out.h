@@ -54,8 +54,7 @@ void sqs_out_map_end(struct sqs_out *o);
 void sqs_out_open(struct sqs_out *o, struct slice name);
 void sqs_out_close(struct sqs_out *o);
 
-/* Ends the object; sqs_out_end also answers the call. */
-void sqs_out_finish(struct sqs_out *o);
+/* Ends the object and answers the call. */
 void sqs_out_end(struct sqs_out *o);
 
 /* Answers an action that has no result. */

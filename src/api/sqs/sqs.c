@@ -203,8 +203,9 @@ take_account(struct sqs_call *s, struct slice account, struct slu_err *err)
 	return name_fold(standard ? SLICE("default") : account, "account", s->space, err);
 }
 
-int
-sqs_take_name(struct sqs_call *s, struct slice name, struct slu_err *err)
+/* Takes a queue by its name, in the namespace of the call. */
+static int
+take_name(struct sqs_call *s, struct slice name, struct slu_err *err)
 {
 	int rc;
 
@@ -242,7 +243,7 @@ sqs_take_url(struct sqs_call *s, struct slice url, struct slu_err *err)
 	if (name.n == 0 || account.n == 0)
 		return slu_fail(err, SLU_EINVAL, "invalid QueueUrl; expected http://HOST/ACCOUNT/QUEUE");
 	rc = take_account(s, account, err);
-	return rc ? rc : sqs_take_name(s, name, err);
+	return rc ? rc : take_name(s, name, err);
 }
 
 const char *
@@ -308,7 +309,7 @@ take_place(struct apicall *a, struct slice path, struct slu_err *err)
 	if (!rc && s->q.owner.n > 0)
 		rc = take_account(s, s->q.owner, err);
 	if (!rc && !s->action->queue && s->q.queue_name.n > 0)
-		rc = sqs_take_name(s, s->q.queue_name, err);
+		rc = take_name(s, s->q.queue_name, err);
 	return rc;
 }
 

@@ -153,9 +153,6 @@ bool sqs_failed(struct apicall *a);
 /* Takes the queue of a URL or a path: its last two segments. SLU_EINVAL. */
 int sqs_take_url(struct sqs_call *s, struct slice url, struct slu_err *err);
 
-/* Takes a queue by its name, in the namespace of the call. SLU_EINVAL. */
-int sqs_take_name(struct sqs_call *s, struct slice name, struct slu_err *err);
-
 /* Writes the URL of a queue of the namespace of the call. Returns out. */
 const char *sqs_url(const struct sqs_call *s, const char *shown, char out[static SQS_URL]);
 

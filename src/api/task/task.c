@@ -27,12 +27,6 @@ static const char *const phases[TASK_PHASES] = {
 
 /* ---- Words ---- */
 
-const char *
-task_action_text(enum task_action action)
-{
-	return actions[action];
-}
-
 static int
 find_word(const char *const *words, unsigned n, struct slice text, unsigned *out)
 {
@@ -54,8 +48,9 @@ task_action_parse(struct slice text, enum task_action *out, struct slu_err *err)
 	return 0;
 }
 
-const char *
-task_phase_text(const struct task *t)
+/* "running", "canceling", "done" ... */
+static const char *
+phase_text(const struct task *t)
 {
 	return t->phase == TASK_RUNNING && t->cancel ? "canceling" : phases[t->phase];
 }
@@ -371,7 +366,7 @@ task_show(struct json_out *w, struct slice space, const struct task *t)
 	json_out_str(w, "namespace", space);
 	json_out_str(w, "queue", t->queue);
 	json_out_str(w, "action", slice_of(actions[t->action]));
-	json_out_str(w, "state", slice_of(task_phase_text(t)));
+	json_out_str(w, "state", slice_of(phase_text(t)));
 	show_filter(w, t);
 	show_orders(w, t);
 	json_out_u64(w, "total", t->total);

@@ -96,11 +96,7 @@ struct task {
 /* Checks what a caller asks for, and sets the state that follows from the action. SLU_EINVAL. */
 int task_check(struct task *t, struct slu_err *err);
 
-const char *task_action_text(enum task_action action);
 int task_action_parse(struct slice text, enum task_action *out, struct slu_err *err);
-
-/* "running", "canceling", "done" ... */
-const char *task_phase_text(const struct task *t);
 
 /* Sets t->error, cut; what is not printable ASCII becomes '?'. */
 void task_set_error(struct task *t, const char *text);

@@ -254,12 +254,6 @@ json_out_put_i64(struct json_out *w, int64_t v)
 }
 
 void
-json_out_put_u64(struct json_out *w, uint64_t v)
-{
-	put_u64(w->b, v);
-}
-
-void
 json_out_slow_u64(struct json_out *w, struct slice name, uint64_t v)
 {
 	json_out_begin(w, name);
@@ -277,12 +271,6 @@ void
 json_out_put_str(struct json_out *w, struct slice text)
 {
 	put_string(w->b, text);
-}
-
-void
-json_out_put_plain(struct json_out *w, struct slice text)
-{
-	put_plain(w->b, text.p, text.n);
 }
 
 void

@@ -68,10 +68,8 @@ char *json_out_member(struct json_out *w, size_t n);
 /* Begins a value in an array, or after json_out_name. */
 void json_out_element(struct json_out *w);
 
-void json_out_put_u64(struct json_out *w, uint64_t v);
 void json_out_put_i64(struct json_out *w, int64_t v);
 void json_out_put_str(struct json_out *w, struct slice text);
-void json_out_put_plain(struct json_out *w, struct slice text);
 
 JSON_OUT_INLINE struct slice
 json_out_own(const char *name)

@@ -37,6 +37,17 @@ take_signals(struct terminal *t)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* Reads the current size. */
+static void
+measure(struct terminal *t)
+{
+	struct winsize w = { 0 };
+
+	ioctl(STDOUT_FILENO, TIOCGWINSZ, &w); /* on an error: 80 x 24 */
+	t->rows = w.ws_row ? w.ws_row : 24;
+	t->columns = w.ws_col ? w.ws_col : 80;
+}
+
 bool
 terminal_open(struct terminal *t)
 {
@@ -59,7 +70,7 @@ terminal_open(struct terminal *t)
 	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	put(enter);
 	t->screen = true;
-	terminal_measure(t);
+	measure(t);
 	return true;
 }
 
@@ -74,16 +85,6 @@ terminal_close(struct terminal *t)
 	close(t->signals);
 	t->signals = -1;
 	sigprocmask(SIG_SETMASK, &t->mask, NULL);
-}
-
-void
-terminal_measure(struct terminal *t)
-{
-	struct winsize w = { 0 };
-
-	ioctl(STDOUT_FILENO, TIOCGWINSZ, &w); /* on an error: 80 x 24 */
-	t->rows = w.ws_row ? w.ws_row : 24;
-	t->columns = w.ws_col ? w.ws_col : 80;
 }
 
 static bool
@@ -144,7 +145,7 @@ terminal_wait(struct terminal *t, int ms)
 	if (p[0].revents && read(t->signals, &info, sizeof info) == sizeof info) {
 		if (info.ssi_signo != SIGWINCH)
 			return KEY_STOP;
-		terminal_measure(t);
+		measure(t);
 		return KEY_RESIZED;
 	}
 	return p[1].revents ? read_key() : KEY_NONE;

@@ -44,9 +44,6 @@ struct terminal {
 bool terminal_open(struct terminal *t);
 void terminal_close(struct terminal *t); /* may be called again */
 
-/* Reads the current size. */
-void terminal_measure(struct terminal *t);
-
 /* Returns the next key, or KEY_NONE after that many milliseconds. */
 int terminal_wait(struct terminal *t, int ms);
 

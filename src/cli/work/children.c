@@ -133,7 +133,9 @@ checkpoint_of(struct slice line)
 
 	json_init(&r, line, JSON_DEPTH);
 	json_fields(&r, fields, COUNT(fields), JSON_LENIENT, &found);
-	return json_end(&r, NULL) ? (struct slice){ 0 } : found.checkpoint;
+	if (json_end(&r, NULL))
+		return (struct slice){ 0 };
+	return found.checkpoint;
 }
 
 static void

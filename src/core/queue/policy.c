@@ -161,12 +161,6 @@ policy_has_limits(const struct policy *p)
 }
 
 bool
-pause_note_is_same(const struct pause_note *a, const struct pause_note *b)
-{
-	return a->until == b->until && strcmp(a->reason, b->reason) == 0 && strcmp(a->by, b->by) == 0;
-}
-
-bool
 pause_note_is_empty(const struct pause_note *n)
 {
 	return !n->until && !n->reason[0] && !n->by[0];
@@ -182,7 +176,8 @@ policy_resume(struct policy *p)
 static bool
 is_same_pause(const struct policy *a, const struct policy *b)
 {
-	return a->paused == b->paused && pause_note_is_same(&a->pause, &b->pause);
+	return a->paused == b->paused && a->pause.until == b->pause.until &&
+	       strcmp(a->pause.reason, b->pause.reason) == 0 && strcmp(a->pause.by, b->pause.by) == 0;
 }
 
 bool

@@ -88,7 +88,6 @@ bool policy_is_same(const struct policy *a, const struct policy *b);
 /* Clears `paused` and `pause`. */
 void policy_resume(struct policy *p);
 
-bool pause_note_is_same(const struct pause_note *a, const struct pause_note *b);
 bool pause_note_is_empty(const struct pause_note *n);
 
 /* A queue moves to a shard that has an old policy `own` for it, or the default. Returns whether the

@@ -50,6 +50,24 @@ help(void *arg)
 	return NULL;
 }
 
+static void
+wake(struct logengine_helper *h)
+{
+	pthread_mutex_lock(&h->mtx);
+	h->wanted = true;
+	pthread_cond_signal(&h->cond);
+	pthread_mutex_unlock(&h->mtx);
+}
+
+/* logengine_files.wake */
+static void
+sweep(void *arg)
+{
+	struct logengine *l = arg;
+
+	wake(&l->helper);
+}
+
 int
 logengine_helper_start(struct logengine *l, struct slu_err *err)
 {
@@ -68,7 +86,7 @@ logengine_helper_start(struct logengine *l, struct slu_err *err)
 		return slu_fail(err, SLU_ENOMEM, "no thread for the log's helper");
 	}
 	h->started = true;
-	logengine_files_set_wake(&l->files, logengine_helper_sweep, l);
+	logengine_files_set_wake(&l->files, sweep, l);
 	return 0;
 }
 
@@ -90,26 +108,9 @@ logengine_helper_stop(struct logengine *l)
 	h->started = false;
 }
 
-static void
-wake(struct logengine_helper *h)
-{
-	pthread_mutex_lock(&h->mtx);
-	h->wanted = true;
-	pthread_cond_signal(&h->cond);
-	pthread_mutex_unlock(&h->mtx);
-}
-
 void
 logengine_helper_wake(struct logengine *l)
 {
 	if (l->helper.started && wal_wants_spare(l->wal))
 		wake(&l->helper);
-}
-
-void
-logengine_helper_sweep(void *arg)
-{
-	struct logengine *l = arg;
-
-	wake(&l->helper);
 }

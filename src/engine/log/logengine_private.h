@@ -537,6 +537,5 @@ void logengine_claimed(struct ledgerengine *k, uint32_t queue);
 int logengine_helper_start(struct logengine *l, struct slu_err *err);
 void logengine_helper_stop(struct logengine *l);
 void logengine_helper_wake(struct logengine *l);
-void logengine_helper_sweep(void *arg); /* logengine_files.wake: arg is the engine */
 
 #endif
