@@ -135,6 +135,17 @@ TEST(a_policy_of_where_the_map_has_the_queue_is_not_replaced_without_a_mark)
 	CHECK_EQ(3, policy_at(B).max_attempts);
 }
 
+/* The queue has only ever lived on a: what b has is the copy of a mover that died before its mark. */
+TEST(a_policy_that_a_dead_mover_had_copied_does_not_come_back)
+{
+	static struct op_call c;
+
+	start_hooked(NULL);
+	CHECK_EQ(0, run_at(with_policy(&c, 9), B));
+	move("a", "b", (struct move_request){ 0 });
+	CHECK_EQ(policy_default.max_attempts, policy_at(B).max_attempts);
+}
+
 /* ---- Batches that were left ---- */
 
 /* A batch that a mover set aside before it died. */
