@@ -3,7 +3,6 @@
  */
 #include "beanstalk/beanstalk_private.h"
 
-#include "base/hash.h"
 #include "base/mem.h"
 
 #include <stdio.h>

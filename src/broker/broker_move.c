@@ -4,7 +4,6 @@
 #include "broker/broker_private.h"
 
 #include "base/mem.h"
-#include "core/supplier.h"
 
 static uint32_t
 lane_of_mark(const struct broker *b, const char *name)

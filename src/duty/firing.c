@@ -1,7 +1,6 @@
 #include "duty/firing.h"
 
 #include "duty/reserved.h"
-#include "base/json/json_out.h"
 #include "core/schedule/schedule_doc.h"
 #include "form/put.h"
 

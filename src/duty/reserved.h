@@ -5,7 +5,6 @@
 #define DUTY_RESERVED_H
 
 #include "form/arena.h"
-#include "core/reserved.h"
 #include "engine/op.h"
 
 /* Fills the put of a document; its bytes are in the arena. Releases text. Returns SLU_ENOMEM, also if text has failed. */

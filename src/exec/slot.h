@@ -8,7 +8,6 @@
 #ifndef EXEC_SLOT_H
 #define EXEC_SLOT_H
 
-#include "base/slab.h"
 #include "exec/cancel.h"
 
 #include <sluice/executor.h>

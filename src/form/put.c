@@ -3,7 +3,6 @@
  */
 #include "form/put.h"
 
-#include "core/queue/policy.h"
 #include "form/limits.h"
 #include "form/retry.h"
 #include "form/unique.h"

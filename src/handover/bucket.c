@@ -20,7 +20,6 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "handover/parcel.h"
 #include "store/store.h"

@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/json/json.h"
-#include "base/log.h"
 #include "base/mem.h"
 
 #include <dirent.h>

@@ -12,10 +12,8 @@
  * stay as they are until they are removed: to mark a thousand of them is to write one row.
  */
 #include "handover/handover.h"
-#include "handover/postgres_schema.h"
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "store/postgres/link.h"

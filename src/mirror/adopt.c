@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/mem.h"
 #include "members/on_store.h"
 #include "mirror/body.h"
 #include "wal/segment.h"

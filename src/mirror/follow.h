@@ -21,7 +21,6 @@
 #define MIRROR_FOLLOW_H
 
 #include "base/disk.h"
-#include "base/log.h"
 #include "store/store.h"
 
 struct follow_conf {

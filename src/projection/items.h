@@ -17,7 +17,6 @@
 #define PROJECTION_ITEMS_H
 
 #include "base/bytes.h"
-#include "base/time.h"
 
 #include <sluice/err.h>
 

@@ -1,6 +1,5 @@
 #include "server/inboxes.h"
 
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"

@@ -5,7 +5,6 @@
  */
 #include "fuzz.h"
 
-#include "base/mem.h"
 #include "engine/redis/redis_private.h"
 
 #include <string.h>

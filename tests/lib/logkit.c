@@ -3,7 +3,6 @@
 #include "store_rig.h"
 
 #include "base/log.h"
-#include "core/ledger/check.h"
 #include "engine/attempts.h"
 
 #include <stdio.h>

@@ -5,7 +5,6 @@
 #include "sim_world.h"
 
 #include "broker/lane.h"
-#include "engine/quota.h"
 
 #include <errno.h>
 #include <stdio.h>

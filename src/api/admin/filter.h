@@ -19,7 +19,6 @@
 #include "api/limits.h"
 #include "api/params.h"
 #include "form/values.h"
-#include "base/json/json_table.h"
 #include "engine/op.h"
 
 enum {

@@ -13,7 +13,6 @@
 #include "api/limits.h"
 #include "form/values.h"
 #include "base/json/json_out.h"
-#include "engine/payload.h"
 
 enum {
 	UUID_TEXT = 36

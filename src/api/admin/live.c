@@ -6,7 +6,6 @@
  * `namespace` narrows the lines to one namespace. The next line is made when the kernel has the line before. The answer
  * ends after MOST: the client asks again, and its token is checked again.
  */
-#include "api/admin/admin.h"
 
 #include "api/authorize.h"
 #include "api/handler.h"

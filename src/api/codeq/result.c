@@ -10,7 +10,6 @@
 #include "api/codeq/create.h"
 #include "api/codeq/webhook.h"
 #include "api/limits.h"
-#include "base/base64.h"
 #include "base/id.h"
 
 /* --- read --------------------------------------------------------------------- */

@@ -19,7 +19,6 @@
 #ifndef API_CONSOLE_CONSOLE_H
 #define API_CONSOLE_CONSOLE_H
 
-#include "base/bytes.h"
 
 struct call;
 

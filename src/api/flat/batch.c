@@ -13,7 +13,6 @@
 #include "api/flat/view.h"
 #include "api/handler.h"
 #include "api/limits.h"
-#include "base/id.h"
 #include "engine/engine.h"
 #include "form/newbatch.h"
 

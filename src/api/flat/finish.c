@@ -10,8 +10,6 @@
 #include "api/flat/settle.h"
 
 #include "api/flat/enqueue.h"
-#include "api/flat/error.h"
-#include "api/flat/view.h"
 #include "api/handler.h"
 #include "engine/payload.h"
 

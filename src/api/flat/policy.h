@@ -12,7 +12,6 @@
 #ifndef API_FLAT_POLICY_H
 #define API_FLAT_POLICY_H
 
-#include "base/json/json.h"
 #include "base/json/json_out.h"
 #include "core/queue/policy.h"
 

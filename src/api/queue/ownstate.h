@@ -15,7 +15,6 @@
 #define API_QUEUE_OWNSTATE_H
 
 #include "api/apicall.h"
-#include "core/locks/locks.h"
 #include "core/names.h"
 
 enum {

@@ -6,7 +6,6 @@
 #ifndef API_SQS_QUEUE_H
 #define API_SQS_QUEUE_H
 
-#include "api/sqs/sqs.h"
 #include "api/sqs/store.h"
 
 /* Sets s->facts and calls `then`; or refuses the call with SQS_NO_QUEUE. What was found less than KNOWN_AGE

@@ -4,7 +4,6 @@
 #include "api/dialect.h"
 #include "http/chars.h"
 #include "http/http.h"
-#include "http/request.h"
 
 #define PROTOCOL "sluice-stream"
 

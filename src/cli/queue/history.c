@@ -5,7 +5,6 @@
 #include "cli/lib/table.h"
 
 #include "base/json/json.h"
-#include "base/json/json_table.h"
 
 struct history_command {
 	struct session s;

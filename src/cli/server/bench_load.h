@@ -6,7 +6,6 @@
 #define CLI_SERVER_BENCH_LOAD_H
 
 #include "bench/bare_file.h"
-#include "bench/bench.h"
 #include "bench/scenario.h"
 #include "cli/lib/session.h"
 

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/json/json.h"
 #include "base/json/json_table.h"
 #include "base/mem.h"
 

@@ -1,7 +1,6 @@
 #include "core/calendar/cron.h"
 
 #include "base/parse.h"
-#include "core/calendar/civil.h"
 
 enum field_number {
 	MINUTE,

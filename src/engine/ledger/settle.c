@@ -5,7 +5,6 @@
 
 #include "base/hash.h"
 #include "base/limit.h"
-#include "base/mem.h"
 #include "base/time.h"
 #include "core/ledger/adjust.h"
 #include "core/ledger/letters.h"

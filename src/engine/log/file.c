@@ -5,7 +5,6 @@
 
 #include "base/crc32c.h"
 #include "base/hash.h"
-#include "base/log.h"
 #include "base/mem.h"
 
 #include <assert.h>

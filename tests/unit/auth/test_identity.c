@@ -1,7 +1,6 @@
 #include "test.h"
 
 #include "auth/cert.h"
-#include "base/mem.h"
 
 static struct identity *
 identity_of(const char *scopes)

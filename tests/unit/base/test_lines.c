@@ -1,7 +1,6 @@
 #include "test.h"
 
 #include "base/lines.h"
-#include "base/log.h"
 
 #include <fcntl.h>
 #include <pthread.h>

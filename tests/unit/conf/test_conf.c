@@ -1,6 +1,5 @@
 #include "test.h"
 
-#include "base/mem.h"
 #include "conf/options.h"
 #include "conf/show.h"
 #include "count_engine.h"

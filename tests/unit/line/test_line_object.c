@@ -6,7 +6,6 @@
 
 #include "base/crc32c.h"
 #include "base/le.h"
-#include "base/mem.h"
 
 static struct buf out;
 

@@ -12,7 +12,6 @@
 #include "memstore.h"
 #include "mirror/cache.h"
 #include "mirror/mirror.h"
-#include "store/pool.h"
 #define WALKIT_OWN_FIXTURE
 #include "walkit.h"
 

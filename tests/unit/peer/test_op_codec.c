@@ -4,7 +4,6 @@
  */
 #include "test.h"
 
-#include "base/mem.h"
 #include "base/shared_text.h"
 #include "peer/fate.h"
 #include "peer/op_codec.h"

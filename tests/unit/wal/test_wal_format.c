@@ -4,7 +4,6 @@
  */
 #include "test.h"
 
-#include "base/crc32c.h"
 #include "base/le.h"
 #include "simdisk.h"
 #include "wal/durable.h"
