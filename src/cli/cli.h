@@ -51,6 +51,7 @@ enum cli_options {
 };
 
 struct session;
+struct rows_list;
 
 enum {
 	CLI_ANY = 1 << 20 /* words[1]: no limit */
@@ -82,6 +83,7 @@ struct command {
 	size_t size;            /* size of the state in bytes */
 	const void *defaults;   /* the initial state; NULL = zeros */
 	cli_fn *run;
+	const struct rows_list *rows; /* for rows_run: the list to print (lib/rows.h) */
 
 	/* Instead of run: called for each word, and each error is reported. */
 	int (*each)(struct session *s, const char *word, struct slu_err *err);

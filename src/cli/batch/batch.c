@@ -104,19 +104,7 @@ static const struct column columns[] = {
 	{ "created_at", "CREATED", COLUMN_TIME },
 };
 
-static int
-list(struct session *s, struct slu_err *err)
-{
-	struct listing r;
-	int rc;
-
-	rows_init(&r, s, columns, COUNT(columns));
-	rc = rows_pages(&r, "/batches", s->space, "batches", err);
-	if (!rc && r.n == 0)
-		session_nothing(s, "namespace %s has no batches", s->space);
-	rows_release(&r);
-	return rc;
-}
+static const struct rows_list batches = { "/batches?limit=1000", "batches", ROWS_COLUMNS(columns) };
 
 const struct command cli_batch_list = {
 	.name = "batch list",
@@ -126,7 +114,8 @@ const struct command cli_batch_list = {
 		"batch is kept for 24 h after its callback began.\n",
 	.examples = "  sluice batch list\n  sluice batch list --json | jq .status\n",
 	.options = CLI_QUEUE,
-	.run = list,
+	.run = rows_run,
+	.rows = &batches,
 };
 
 static int
@@ -158,14 +147,8 @@ static int
 close_batch(struct session *s, const char *id, struct slu_err *err)
 {
 	const char *const body[] = { "namespace", s->space, "id", id, NULL };
-	struct slice answer;
-	int rc;
 
-	query_path(&s->query, "/batches/close");
-	rc = query_post_texts(&s->query, body, &answer, err);
-	if (!rc && s->json)
-		query_print(answer);
-	return rc;
+	return session_act(s, "/batches/", body, err);
 }
 
 const struct command cli_batch_close = {

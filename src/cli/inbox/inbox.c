@@ -152,7 +152,7 @@ const struct command cli_inbox = {
 		"                system, then move it there. FILE.json beside FILE has key, priority, delay, ...\n"
 		"s3://BUCKET[/PREFIX], azure://ACCOUNT/CONTAINER[/PREFIX]\n"
 		"                objects PREFIX/inbox/NAMESPACE/QUEUE/NAME, with NAME.json as for files. Found by\n"
-		"                polling. Keys and parameters of the URL are those of a store.\n",
+		"                polling. Keys and parameters of the URL are as for a store.\n",
 	.examples = "  sluice inbox init --print-sql | psql postgres://db.example/shop\n"
 		    "  sluice inbox --from postgres://db.example/shop\n"
 		    "  sluice inbox --from file:///srv/drop --server https://queue.example:7171\n"

@@ -216,6 +216,65 @@ rows_pages(struct listing *r, const char *path, const char *space, const char *m
 }
 
 int
+rows_run(struct session *s, struct slu_err *err)
+{
+	const struct rows_list *const list = s->command->rows;
+
+	query_queue(&s->query, list->path, s->space, s->n_words ? s->words[0] : NULL);
+	return rows_get(s, list, err);
+}
+
+static void
+report_none(struct session *s, const struct rows_list *list)
+{
+	if (s->json && list->may_be_empty)
+		return;
+	if (list->none)
+		session_nothing(s, "%s", list->none);
+	else
+		session_nothing(s, "namespace %s has no %s", s->space, list->member);
+}
+
+int
+rows_get(struct session *s, const struct rows_list *list, struct slu_err *err)
+{
+	struct cli_query *const q = &s->query;
+	const size_t path = q->path.n;
+	struct listing r;
+	struct slice page;
+	int rc;
+
+	rows_init(&r, s, list->columns, list->n_columns);
+	do {
+		q->path.n = path;
+		http_param(&q->path, "cursor", r.cursor[0] ? r.cursor : NULL);
+		rc = query_get(q, &page, err);
+		if (!rc)
+			rc = rows_add(&r, page, list->member, err);
+	} while (!rc && r.cursor[0] && !list->one_page);
+	if (!rc)
+		rc = rows_end(&r, err);
+	if (!rc && r.n == 0)
+		report_none(s, list);
+	rows_release(&r);
+	return rc;
+}
+
+int
+rows_print(struct session *s, const struct rows_list *list, struct slice answer, struct slu_err *err)
+{
+	struct listing r;
+	int rc;
+
+	rows_init(&r, s, list->columns, list->n_columns);
+	rc = rows_add(&r, answer, list->member, err);
+	if (!rc)
+		rc = rows_end(&r, err);
+	rows_release(&r);
+	return rc;
+}
+
+int
 rows_end(struct listing *r, struct slu_err *err)
 {
 	missing_warn(&r->missing, r->session);

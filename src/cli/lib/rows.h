@@ -53,4 +53,26 @@ int rows_end(struct listing *r, struct slu_err *err);
 int rows_pages(struct listing *r, const char *path, const char *space, const char *member,
 	       struct slu_err *err);
 
+/* A list that a command prints. */
+struct rows_list {
+	const char *path;   /* may have parameters */
+	const char *member; /* the array of an answer */
+	const struct column *columns;
+	unsigned n_columns;
+	const char *none;  /* session_nothing says it if the list is empty; NULL = "namespace NAME has no MEMBER" */
+	bool one_page;     /* print the first page, not all */
+	bool may_be_empty; /* with --json an empty list exits 0 */
+};
+
+#define ROWS_COLUMNS(rows) .columns = (rows), .n_columns = COUNT(rows)
+
+/* For command.run: prints the list that command.rows names, of the queue that is the first word, if there is one. */
+int rows_run(struct session *s, struct slu_err *err);
+
+/* Prints the list whose path s->query has, page by page. */
+int rows_get(struct session *s, const struct rows_list *list, struct slu_err *err);
+
+/* Prints one answer. */
+int rows_print(struct session *s, const struct rows_list *list, struct slice answer, struct slu_err *err);
+
 #endif

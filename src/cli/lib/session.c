@@ -143,6 +143,26 @@ session_each(struct session *s, int (*fn)(struct session *s, const char *word, s
 }
 
 int
+session_post(struct session *s, const char *path, const char *const *pairs, struct slice *out, struct slu_err *err)
+{
+	query_path(&s->query, path);
+	if (path[strlen(path) - 1] == '/')
+		buf_puts(&s->query.path, command_word(s->command));
+	return query_post_texts(&s->query, pairs, out, err);
+}
+
+int
+session_act(struct session *s, const char *path, const char *const *pairs, struct slu_err *err)
+{
+	struct slice answer;
+	const int rc = session_post(s, path, pairs, &answer, err);
+
+	if (!rc && s->json)
+		query_print(answer);
+	return rc;
+}
+
+int
 session_print(const struct session *s, struct slice answer, struct slu_err *err)
 {
 	if (!s->json)

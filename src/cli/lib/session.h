@@ -86,6 +86,13 @@ bool session_confirm(struct session *s, const char *fmt, ...) SLU_PRINTF(2, 3);
 int session_each(struct session *s, int (*fn)(struct session *s, const char *word, struct slu_err *err),
 		 struct slu_err *err);
 
+/* Posts a JSON object of texts (query_post_texts). A path that ends in / gets the last word of the command:
+ * "/v1/admin/queue/" of `queue pause` is "/v1/admin/queue/pause". */
+int session_post(struct session *s, const char *path, const char *const *pairs, struct slice *out, struct slu_err *err);
+
+/* The same, and prints the answer if --json is set. */
+int session_act(struct session *s, const char *path, const char *const *pairs, struct slu_err *err);
+
 /* Prints an answer as JSON, or as facts (facts.h). */
 int session_print(const struct session *s, struct slice answer, struct slu_err *err);
 

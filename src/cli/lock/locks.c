@@ -20,29 +20,16 @@ struct locks_command {
 	uint64_t token;
 };
 
+static const struct rows_list locks = {
+	"/v1/admin/locks", "locks", ROWS_COLUMNS(columns), .none = "no lock key is held", .may_be_empty = true
+};
+
 static int
 list(struct session *s, struct slu_err *err)
 {
-	struct listing r;
-	struct slice body;
-	int rc;
-
-	rows_init(&r, s, columns, COUNT(columns));
-	do {
-		query_path(&s->query, "/v1/admin/locks");
-		http_param(&s->query.path, "namespace", s->space);
-		http_param(&s->query.path, "prefix", s->n_words ? s->words[0] : NULL);
-		http_param(&s->query.path, "cursor", r.cursor[0] ? r.cursor : NULL);
-		rc = query_get(&s->query, &body, err);
-		if (!rc)
-			rc = rows_add(&r, body, "locks", err);
-	} while (!rc && r.cursor[0]);
-	if (!rc)
-		rc = rows_end(&r, err);
-	if (!rc && r.n == 0 && !s->json)
-		session_nothing(s, "no lock key is held");
-	rows_release(&r);
-	return rc;
+	query_queue(&s->query, locks.path, s->space, NULL);
+	http_param(&s->query.path, "prefix", s->n_words ? s->words[0] : NULL);
+	return rows_get(s, &locks, err);
 }
 
 static int
@@ -59,8 +46,7 @@ force_release(struct session *s, struct slu_err *err)
 	(void)snprintf(token, sizeof token, "%" PRIu64, c->token); /* fits */
 	if (!session_confirm(s, "take lock key %s of namespace %s from its holder", s->words[0], s->space))
 		return 0;
-	query_path(&s->query, "/v1/admin/lock/release");
-	rc = query_post_texts(&s->query, body, &answer, err);
+	rc = session_post(s, "/v1/admin/lock/release", body, &answer, err);
 	return rc ? rc : session_print(s, answer, err);
 }
 

@@ -14,13 +14,16 @@ struct act {
 	const char *priority, *to, *text;
 };
 
-/* Sends an action on each id; the first word is the queue. name, value: what the action needs; NULL = nothing. */
+/* Sends the action that the command is called on each id; the first word is the queue. name, value: what the action
+ * needs; name NULL = nothing. option: of the command, for a missing value. */
 static int
-act(struct session *s, const char *verb, const char *name, const char *value, struct slu_err *err)
+act(struct session *s, const char *name, const char *value, const char *option, struct slu_err *err)
 {
 	const struct act *const c = (void *)s;
 	int rc = 0;
 
+	if (name && !value)
+		return session_usage(s, "missing %s", option);
 	for (int i = 1; i < s->n_words && !rc; i++) {
 		const char *body[12] = { "namespace", s->space, "queue", s->words[0], "id", s->words[i] };
 		unsigned n = 6;
@@ -34,9 +37,7 @@ act(struct session *s, const char *verb, const char *name, const char *value, st
 			body[n++] = name;
 			body[n++] = value;
 		}
-		query_path(&s->query, "/v1/admin/message/");
-		buf_puts(&s->query.path, verb);
-		rc = query_post_texts(&s->query, body, &answer, err);
+		rc = session_post(s, "/v1/admin/message/", body, &answer, err);
 		if (!rc)
 			rc = session_print(s, answer, err);
 	}
@@ -46,7 +47,7 @@ act(struct session *s, const char *verb, const char *name, const char *value, st
 static int
 run_now(struct session *s, struct slu_err *err)
 {
-	return act(s, "run", NULL, NULL, err);
+	return act(s, NULL, NULL, NULL, err);
 }
 
 static int
@@ -55,33 +56,25 @@ delay(struct session *s, struct slu_err *err)
 	const struct act *const c = (void *)s;
 	char text[DURATION_TEXT];
 
-	if (c->delay <= 0)
-		return session_usage(s, "missing --for TIME");
-	return act(s, "delay", "delay", format_duration(c->delay, text, sizeof text), err);
+	return act(s, "delay", c->delay > 0 ? format_duration(c->delay, text, sizeof text) : NULL, "--for TIME", err);
 }
 
 static int
 priority(struct session *s, struct slu_err *err)
 {
-	const struct act *const c = (void *)s;
-
-	return c->priority ? act(s, "priority", "priority", c->priority, err) : session_usage(s, "missing --priority N");
+	return act(s, "priority", ((const struct act *)s)->priority, "--priority N", err);
 }
 
 static int
 move(struct session *s, struct slu_err *err)
 {
-	const struct act *const c = (void *)s;
-
-	return c->to ? act(s, "move", "to", c->to, err) : session_usage(s, "missing --to QUEUE");
+	return act(s, "to", ((const struct act *)s)->to, "--to QUEUE", err);
 }
 
 static int
 edit(struct session *s, struct slu_err *err)
 {
-	const struct act *const c = (void *)s;
-
-	return c->text ? act(s, "edit", "text", c->text, err) : session_usage(s, "missing --text TEXT");
+	return act(s, "text", ((const struct act *)s)->text, "--text TEXT", err);
 }
 
 #define VERSION                                                                                               \
@@ -163,8 +156,7 @@ cancel_one(struct session *s, const char *id, struct slu_err *err)
 	struct slice answer;
 	int rc;
 
-	query_path(&s->query, "/v1/admin/message/cancel");
-	rc = query_post_texts(&s->query, body, &answer, err);
+	rc = session_post(s, "/v1/admin/message/", body, &answer, err);
 	return rc ? rc : session_print(s, answer, err);
 }
 

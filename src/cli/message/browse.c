@@ -77,14 +77,8 @@ static int
 delete_one(struct session *s, const char *id, struct slu_err *err)
 {
 	const char *const body[] = { "namespace", s->space, "id", id, NULL };
-	struct slice answer;
-	int rc;
 
-	query_path(&s->query, "/v1/admin/message/delete");
-	rc = query_post_texts(&s->query, body, &answer, err);
-	if (!rc && s->json)
-		query_print(answer);
-	return rc;
+	return session_act(s, "/v1/admin/message/delete", body, err);
 }
 
 static int

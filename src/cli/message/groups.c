@@ -50,6 +50,8 @@ static const struct column columns[] = {
 	{ "error", "ERROR", COLUMN_TEXT },
 };
 
+static const struct rows_list groups = { .member = "groups", ROWS_COLUMNS(columns) };
+
 static void
 merge(struct letter_group *into, const struct letter_group *g)
 {
@@ -130,17 +132,12 @@ write_groups(const struct letter_groups *s, struct buf *out)
 static int
 print(struct session *s, const struct letter_groups *found, struct slu_err *err)
 {
-	struct listing r;
 	struct buf text;
 	int rc;
 
 	buf_init(&text, 16 << 20);
 	write_groups(found, &text);
-	rows_init(&r, s, columns, COUNT(columns));
-	rc = text.failed ? slu_fail(err, SLU_ENOMEM, "out of memory") : rows_add(&r, buf_slice(&text), "groups", err);
-	if (!rc)
-		rc = rows_end(&r, err);
-	rows_release(&r);
+	rc = text.failed ? slu_fail(err, SLU_ENOMEM, "out of memory") : rows_print(s, &groups, buf_slice(&text), err);
 	buf_release(&text);
 	return rc;
 }

@@ -85,6 +85,6 @@ template_fill(const char *text, uint64_t n, struct buf *out, struct slu_err *err
 		text += length > 0 ? length : 1;
 	}
 	if (rc)
-		return slu_fail(err, rc, "no random numbers: %m");
+		return slu_fail(err, rc, "cannot get random numbers: %m");
 	return out->failed ? slu_fail(err, SLU_ENOMEM, "out of memory for a payload") : 0;
 }

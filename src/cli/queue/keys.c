@@ -18,7 +18,7 @@ enum {
 	SHOW = 100     /* keys, by default */
 };
 
-struct keys {
+struct keys_command {
 	struct session session;
 	uint64_t look, limit;
 };
@@ -36,7 +36,7 @@ struct key_rows {
 };
 
 /* Of one page. */
-struct page {
+struct key_page {
 	uint64_t looked, of;
 	char cursor[32];
 };
@@ -66,6 +66,8 @@ static const struct column columns[] = {
 	{ "oldest_at", "OLDEST", COLUMN_TIME },
 	{ "front", "MESSAGE", COLUMN_MAYBE },
 };
+
+static const struct rows_list keys = { .member = "keys", ROWS_COLUMNS(columns) };
 
 /* --- reading -------------------------------------------------------------------- */
 
@@ -101,7 +103,7 @@ add(struct key_rows *found, struct json *in, struct slu_err *err)
 }
 
 static int
-read_page(struct slice body, struct page *page, struct key_rows *found, struct slu_err *err)
+read_page(struct slice body, struct key_page *page, struct key_rows *found, struct slu_err *err)
 {
 	struct json_str name;
 	struct json in;
@@ -190,9 +192,8 @@ write_row(struct json_out *w, const struct key_row *k)
 }
 
 static int
-print(struct keys *c, const struct key_rows *found, struct slu_err *err)
+print(struct keys_command *c, const struct key_rows *found, struct slu_err *err)
 {
-	struct listing r;
 	struct json_out w;
 	struct buf text;
 	int rc;
@@ -204,17 +205,13 @@ print(struct keys *c, const struct key_rows *found, struct slu_err *err)
 		write_row(&w, &found->all[i]);
 	json_out_close(&w);
 	json_out_finish(&w);
-	rows_init(&r, &c->session, columns, COUNT(columns));
-	rc = text.failed ? slu_fail(err, SLU_ENOMEM, "out of memory") : rows_add(&r, buf_slice(&text), "keys", err);
-	if (!rc)
-		rc = rows_end(&r, err);
-	rows_release(&r);
+	rc = text.failed ? slu_fail(err, SLU_ENOMEM, "out of memory") : rows_print(&c->session, &keys, buf_slice(&text), err);
 	buf_release(&text);
 	return rc;
 }
 
 static int
-look(struct keys *c, struct page *page, struct key_rows *found, struct slu_err *err)
+look(struct keys_command *c, struct key_page *page, struct key_rows *found, struct slu_err *err)
 {
 	struct session *const s = &c->session;
 	struct slice body;
@@ -233,9 +230,9 @@ look(struct keys *c, struct page *page, struct key_rows *found, struct slu_err *
 static int
 run(struct session *s, struct slu_err *err)
 {
-	struct keys *const c = (void *)s;
+	struct keys_command *const c = (void *)s;
 	struct key_rows found = { 0 };
-	struct page page = { 0 };
+	struct key_page page = { 0 };
 	int rc = look(c, &page, &found, err);
 
 	join(&found);
@@ -259,8 +256,8 @@ const struct command cli_queue_keys = {
 	.examples = "  sluice queue keys jobs\n"
 		    "  sluice queue keys jobs --json | jq -r 'select(.held > 100) | .key'\n",
 	.options = CLI_QUEUE,
-	CLI_STATE(struct keys, .look = LOOK, .limit = SHOW),
-	CLI_ARGS({ "-l, --limit", ARG_COUNT, AT(keys, limit), "how many keys to show (100)" },
-		 { "--look", ARG_COUNT, AT(keys, look), "how many messages to look at (100000)" }),
+	CLI_STATE(struct keys_command, .look = LOOK, .limit = SHOW),
+	CLI_ARGS({ "-l, --limit", ARG_COUNT, AT(keys_command, limit), "how many keys to show (100)" },
+		 { "--look", ARG_COUNT, AT(keys_command, look), "how many messages to look at (100000)" }),
 	.run = run,
 };

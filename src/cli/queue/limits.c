@@ -54,63 +54,16 @@ static const struct column breaker_columns[] = {
 	{ "until", "UNTIL", COLUMN_TIME },
 };
 
-/* Prints a page of an array of the answer, and what follows it. */
-static int
-print(struct session *s, const struct column *columns, unsigned n, const char *member, const char *order, bool all,
-      struct slu_err *err)
-{
-	struct listing r;
-	struct slice body;
-	int rc;
+#define PATH "/v1/admin/queue/limits"
 
-	rows_init(&r, s, columns, n);
-	do {
-		query_queue(&s->query, "/v1/admin/queue/limits", s->space, s->words[0]);
-		if (order)
-			http_param(&s->query.path, "order", order);
-		if (r.cursor[0])
-			http_param(&s->query.path, "cursor", r.cursor);
-		rc = query_get(&s->query, &body, err);
-		if (!rc)
-			rc = rows_add(&r, body, member, err);
-	} while (!rc && all && r.cursor[0]);
-	if (!rc)
-		rc = rows_end(&r, err);
-	if (!rc && r.n == 0 && !s->json)
-		session_nothing(s, "no %s", member);
-	rows_release(&r);
-	return rc;
-}
-
-static int
-limits(struct session *s, struct slu_err *err)
-{
-	return print(s, limit_columns, COUNT(limit_columns), "limits", NULL, false, err);
-}
-
-static int
-shares(struct session *s, struct slu_err *err)
-{
-	return print(s, share_columns, COUNT(share_columns), "limits", "messages", false, err);
-}
-
-static int
-kinds(struct session *s, struct slu_err *err)
-{
-	return print(s, kind_columns, COUNT(kind_columns), "kinds", "kind", false, err);
-}
-
-static int
-holds(struct session *s, struct slu_err *err)
-{
-	return print(s, hold_columns, COUNT(hold_columns), "holds", NULL, true, err);
-}
-
-static int
-breakers(struct session *s, struct slu_err *err)
-{
-	return print(s, breaker_columns, COUNT(breaker_columns), "breakers", NULL, false, err);
-}
+/* clang-format off */
+static const struct rows_list
+	limits   = { PATH, "limits", ROWS_COLUMNS(limit_columns), "no limits", true, true },
+	shares   = { PATH "?order=messages", "limits", ROWS_COLUMNS(share_columns), "no limits", true, true },
+	kinds    = { PATH "?order=kind", "kinds", ROWS_COLUMNS(kind_columns), "no kinds", true, true },
+	holds    = { PATH, "holds", ROWS_COLUMNS(hold_columns), "no holds", false, true },
+	breakers = { PATH, "breakers", ROWS_COLUMNS(breaker_columns), "no breakers", true, true };
+/* clang-format on */
 
 const struct command cli_queue_breakers = {
 	.name = "queue breakers",
@@ -120,7 +73,8 @@ const struct command cli_queue_breakers = {
 		"stops the deliveries of its scope until a moment; a half-open one lets one message through.\n",
 	.examples = "  sluice queue breakers jobs\n",
 	.options = CLI_QUEUE,
-	.run = breakers,
+	.run = rows_run,
+	.rows = &breakers,
 };
 
 const struct command cli_queue_limits = {
@@ -133,7 +87,8 @@ const struct command cli_queue_limits = {
 	.examples = "  sluice queue limits jobs\n"
 		    "  sluice queue limits jobs --json | jq 'select(.tokens == 0)'\n",
 	.options = CLI_QUEUE,
-	.run = limits,
+	.run = rows_run,
+	.rows = &limits,
 };
 
 const struct command cli_queue_shares = {
@@ -145,7 +100,8 @@ const struct command cli_queue_shares = {
 		"without a share.\n",
 	.examples = "  sluice queue shares jobs\n",
 	.options = CLI_QUEUE,
-	.run = shares,
+	.run = rows_run,
+	.rows = &shares,
 };
 
 const struct command cli_queue_kinds = {
@@ -157,7 +113,8 @@ const struct command cli_queue_kinds = {
 	.examples = "  sluice queue kinds jobs\n"
 		    "  sluice queue kinds jobs --json | jq 'select(.ready > 0 and .consumers_waiting == 0)'\n",
 	.options = CLI_QUEUE,
-	.run = kinds,
+	.run = rows_run,
+	.rows = &kinds,
 };
 
 const struct command cli_queue_holds = {
@@ -168,7 +125,8 @@ const struct command cli_queue_holds = {
 		"or a value of limit_attribute until a moment.\n",
 	.examples = "  sluice queue holds jobs\n",
 	.options = CLI_QUEUE,
-	.run = holds,
+	.run = rows_run,
+	.rows = &holds,
 };
 
 /* --- hold, release -------------------------------------------------------------- */

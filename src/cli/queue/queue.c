@@ -220,14 +220,11 @@ static int
 post(struct session *s, const char *queue, struct slice *out, struct slu_err *err)
 {
 	const char *const body[] = { "namespace", s->space, "topic", queue, NULL };
-	char path[64];
 
-	(void)snprintf(path, sizeof path, "/v1/admin/queue/%s", command_word(s->command)); /* fits */
-	query_path(&s->query, path);
-	return query_post_texts(&s->query, body, out, err);
+	return session_post(s, "/v1/admin/queue/", body, out, err);
 }
 
-struct pause {
+struct pause_command {
 	struct session s;
 	const char *reason;
 	slu_time time;
@@ -236,7 +233,7 @@ struct pause {
 static int
 pause_queue(struct session *s, const char *queue, struct slu_err *err)
 {
-	const struct pause *const p = (const void *)s;
+	const struct pause_command *const p = (const void *)s;
 	char time[DURATION_TEXT];
 	const char *const body[] = {
 		"namespace",
@@ -249,25 +246,16 @@ pause_queue(struct session *s, const char *queue, struct slu_err *err)
 		format_duration(p->time, time, sizeof time),
 		NULL,
 	};
-	struct slice answer;
-	int rc;
 
-	query_path(&s->query, "/v1/admin/queue/pause");
-	rc = query_post_texts(&s->query, body, &answer, err);
-	if (!rc && s->json)
-		query_print(answer);
-	return rc;
+	return session_act(s, "/v1/admin/queue/", body, err);
 }
 
 static int
 change(struct session *s, const char *queue, struct slu_err *err)
 {
-	struct slice answer;
-	const int rc = post(s, queue, &answer, err);
+	const char *const body[] = { "namespace", s->space, "topic", queue, NULL };
 
-	if (!rc && s->json)
-		query_print(answer);
-	return rc;
+	return session_act(s, "/v1/admin/queue/", body, err);
 }
 
 const struct command cli_queue_pause = {
@@ -280,9 +268,9 @@ const struct command cli_queue_pause = {
 		"`sluice queue set QUEUE paused=true` creates a paused queue.\n",
 	.examples = "  sluice queue pause mail\n  sluice queue pause mail sms --for 30m --reason \"deploy of the relay\"\n",
 	.options = CLI_QUEUE,
-	CLI_ARGS({ "--for", ARG_TIME, AT(pause, time), "resume by itself after this time, such as 30m" },
-		 { "--reason", ARG_TEXT, AT(pause, reason), "why; shown wherever the queue is shown" }),
-	.size = sizeof(struct pause),
+	CLI_ARGS({ "--for", ARG_TIME, AT(pause_command, time), "resume by itself after this time, such as 30m" },
+		 { "--reason", ARG_TEXT, AT(pause_command, reason), "why; shown wherever the queue is shown" }),
+	.size = sizeof(struct pause_command),
 	.each = pause_queue,
 };
 

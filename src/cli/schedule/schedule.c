@@ -145,19 +145,7 @@ static const struct column columns[] = {
 	{ "paused", "PAUSED", COLUMN_TEXT },
 };
 
-static int
-list(struct session *s, struct slu_err *err)
-{
-	struct listing r;
-	int rc;
-
-	rows_init(&r, s, columns, COUNT(columns));
-	rc = rows_pages(&r, "/v1/admin/schedules", s->space, "schedules", err);
-	if (!rc && r.n == 0)
-		session_nothing(s, "namespace %s has no schedules", s->space);
-	rows_release(&r);
-	return rc;
-}
+static const struct rows_list schedules = { "/v1/admin/schedules?limit=1000", "schedules", ROWS_COLUMNS(columns) };
 
 const struct command cli_schedule_list = {
 	.name = "schedule list",
@@ -167,7 +155,8 @@ const struct command cli_schedule_list = {
 		"often they fired, and how many ticks were missed or passed over.\n",
 	.examples = "  sluice schedule list\n  sluice schedule list --json | jq .next_at\n",
 	.options = CLI_QUEUE,
-	.run = list,
+	.run = rows_run,
+	.rows = &schedules,
 };
 
 static int
@@ -237,33 +226,20 @@ const struct command cli_schedule_next = {
 
 /* POST the name to /v1/admin/schedule/VERB; the verb is the command's. */
 static int
-post(struct session *s, const char *name, struct slice *out, struct slu_err *err)
-{
-	const char *const body[] = { "namespace", s->space, "name", name, NULL };
-	char path[64];
-
-	(void)snprintf(path, sizeof path, "/v1/admin/schedule/%s", command_word(s->command)); /* fits */
-	query_path(&s->query, path);
-	return query_post_texts(&s->query, body, out, err);
-}
-
-static int
 change(struct session *s, const char *name, struct slu_err *err)
 {
-	struct slice answer;
-	const int rc = post(s, name, &answer, err);
+	const char *const body[] = { "namespace", s->space, "name", name, NULL };
 
-	if (!rc && s->json)
-		query_print(answer);
-	return rc;
+	return session_act(s, "/v1/admin/schedule/", body, err);
 }
 
 static int
 run_now(struct session *s, const char *name, struct slu_err *err)
 {
+	const char *const body[] = { "namespace", s->space, "name", name, NULL };
 	struct slice answer;
 	uint64_t id;
-	int rc = post(s, name, &answer, err);
+	int rc = session_post(s, "/v1/admin/schedule/", body, &answer, err);
 
 	if (!rc)
 		rc = query_read_u64(answer, "id", &id, err);

@@ -21,6 +21,8 @@ static const struct column columns[] = {
 	{ "outcome", "OUTCOME", COLUMN_TEXT },
 };
 
+static const struct rows_list lines = { .member = "lines", ROWS_COLUMNS(columns) };
+
 static int
 run(struct session *s, struct slu_err *err)
 {
@@ -28,7 +30,6 @@ run(struct session *s, struct slu_err *err)
 	const struct {
 		const char *name, *value;
 	} wanted[] = { { "verb", c->verb }, { "queue", c->queue }, { "who", c->who } };
-	struct listing list;
 	struct slice body;
 	char limit[24];
 	int rc;
@@ -37,17 +38,9 @@ run(struct session *s, struct slu_err *err)
 	query_path(&s->query, "/v1/admin/audit");
 	http_param(&s->query.path, "limit", limit);
 	for (size_t i = 0; i < COUNT(wanted); i++)
-		if (wanted[i].value)
-			http_param(&s->query.path, wanted[i].name, wanted[i].value);
+		http_param(&s->query.path, wanted[i].name, wanted[i].value);
 	rc = query_get(&s->query, &body, err);
-	if (rc)
-		return rc;
-	rows_init(&list, s, columns, COUNT(columns));
-	rc = rows_add(&list, body, "lines", err);
-	if (!rc)
-		rc = rows_end(&list, err);
-	rows_release(&list);
-	return rc;
+	return rc ? rc : rows_print(s, &lines, body, err);
 }
 
 const struct command cli_admin_audit = {

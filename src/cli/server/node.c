@@ -123,20 +123,14 @@ list(struct node_command *c, struct slu_err *err)
 		{ "epoch", "EPOCH", COLUMN_NUMBER },
 		{ "next", "NEXT", COLUMN_TEXT },
 	};
-	struct listing r;
+	static const struct rows_list of_nodes = { .member = "nodes", ROWS_COLUMNS(nodes) };
+	static const struct rows_list of_shards = { .member = "shards", ROWS_COLUMNS(shards) };
 	struct slice answer;
 	int rc;
 
 	query_path(&c->s.query, "/v1/admin/nodes");
 	rc = query_get(&c->s.query, &answer, err);
-	if (rc)
-		return rc;
-	rows_init(&r, &c->s, c->shards ? shards : nodes, c->shards ? COUNT(shards) : COUNT(nodes));
-	rc = rows_add(&r, answer, c->shards ? "shards" : "nodes", err);
-	if (!rc)
-		rc = rows_end(&r, err);
-	rows_release(&r);
-	return rc;
+	return rc ? rc : rows_print(&c->s, c->shards ? &of_shards : &of_nodes, answer, err);
 }
 
 /* ---- --node ---- */

@@ -228,7 +228,7 @@ set_counts(struct status *s, int64_t n)
 		s->messages[i].n = n;
 }
 
-/* Counts the queues of all servers in place of those of this server. */
+/* Counts the queues of all servers in place of the queues of this server. */
 static void
 ask_queues(struct session *t, struct status *s)
 {

@@ -238,26 +238,7 @@ static const struct column columns[] = {
 	{ "error", "ERROR", COLUMN_MAYBE },
 };
 
-static int
-list(struct session *s, struct slu_err *err)
-{
-	struct listing r;
-	struct slice answer;
-	int rc;
-
-	rows_init(&r, s, columns, COUNT(columns));
-	query_path(&s->query, "/v1/admin/tasks");
-	http_param(&s->query.path, "namespace", s->space);
-	rc = query_get(&s->query, &answer, err);
-	if (!rc)
-		rc = rows_add(&r, answer, "tasks", err);
-	if (!rc)
-		rc = rows_end(&r, err);
-	if (!rc && r.n == 0)
-		session_nothing(s, "namespace %s has no tasks", s->space);
-	rows_release(&r);
-	return rc;
-}
+static const struct rows_list tasks = { "/v1/admin/tasks", "tasks", ROWS_COLUMNS(columns) };
 
 const struct command cli_task_list = {
 	.name = "task list",
@@ -266,7 +247,8 @@ const struct command cli_task_list = {
 	.text = "Lists the tasks of a namespace, newest first. Tasks that have ended stay for 7 days.\n",
 	.examples = "  sluice task list\n  sluice task list --json | jq -r 'select(.state == \"running\").task'\n",
 	.options = CLI_QUEUE,
-	.run = list,
+	.run = rows_run,
+	.rows = &tasks,
 };
 
 static int
@@ -293,14 +275,8 @@ static int
 cancel(struct session *s, const char *id, struct slu_err *err)
 {
 	const char *const body[] = { "namespace", s->space, "task", id, NULL };
-	struct slice answer;
-	int rc;
 
-	query_path(&s->query, "/v1/admin/task/cancel");
-	rc = query_post_texts(&s->query, body, &answer, err);
-	if (!rc && s->json)
-		query_print(answer);
-	return rc;
+	return session_act(s, "/v1/admin/task/", body, err);
 }
 
 const struct command cli_task_cancel = {

@@ -195,7 +195,7 @@ child_start(struct child *c, const struct child_start *how, struct slu_err *err)
 	c->whole = how->whole;
 	if (!open_pipes(&p, how->lines || how->whole, how->children)) {
 		close_pipes(&p);
-		return slu_fail(err, SLU_EFAILED, "no pipe: %m");
+		return slu_fail(err, SLU_EFAILED, "cannot open a pipe: %m");
 	}
 	c->pid = fork();
 	if (c->pid == 0)

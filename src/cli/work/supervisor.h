@@ -12,7 +12,7 @@
  *      whatever group or session that process made for itself.
  *  SUPERVISOR-2  When the command has ended, the supervisor ends what the command left in the
  *      background: first SIGTERM, after `grace` SIGKILL.
- *  SUPERVISOR-3  The supervisor ends when no process is left below it. Its own wait status is that of
+ *  SUPERVISOR-3  The supervisor ends when no process is left below it. Its own wait status is the status of
  *      the command.
  *
  * The worker has threads, so the supervisor makes system calls alone: no allocation, no stdio.

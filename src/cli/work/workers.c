@@ -3,8 +3,6 @@
  */
 #include "cli/lib/rows.h"
 
-#include "base/json/json_out.h"
-
 static const struct column columns[] = {
 	{ "worker", "WORKER", COLUMN_TEXT },
 	{ "state", "STATE", COLUMN_TEXT },
@@ -22,72 +20,24 @@ struct workers_command {
 	const char *queue;
 };
 
+static const struct rows_list workers = { "/v1/admin/workers?limit=1000", "workers", ROWS_COLUMNS(columns),
+					  .none = "no worker has told its name in the last 60 s", .may_be_empty = true };
+
 static int
 list(struct session *s, struct slu_err *err)
 {
-	const struct workers_command *const c = (void *)s;
-	struct listing r;
-	struct slice body;
-	int rc;
-
-	rows_init(&r, s, columns, COUNT(columns));
-	do {
-		query_path(&s->query, "/v1/admin/workers");
-		http_param(&s->query.path, "namespace", s->space);
-		http_param(&s->query.path, "queue", c->queue);
-		http_param(&s->query.path, "limit", "1000");
-		if (r.cursor[0])
-			http_param(&s->query.path, "cursor", r.cursor);
-		rc = query_get(&s->query, &body, err);
-		if (!rc)
-			rc = rows_add(&r, body, "workers", err);
-	} while (!rc && r.cursor[0]);
-	if (!rc)
-		rc = rows_end(&r, err);
-	if (!rc && r.n == 0 && !s->json)
-		session_nothing(s, "no worker has told its name in the last 60 s");
-	rows_release(&r);
-	return rc;
+	query_queue(&s->query, workers.path, s->space, NULL);
+	http_param(&s->query.path, "queue", ((const struct workers_command *)s)->queue);
+	return rows_get(s, &workers, err);
 }
 
+/* Sends what the command is called: quiet, resume, stop. */
 static int
-ask(struct session *s, const char *verb, const char *word, struct slu_err *err)
+ask(struct session *s, const char *word, struct slu_err *err)
 {
-	struct slice answer;
-	struct json_out w;
-	struct buf body;
-	int rc;
+	const char *const body[] = { "namespace", s->space, "worker", word, NULL };
 
-	buf_init(&body, 4096);
-	json_out_open(&w, &body);
-	json_out_str(&w, "namespace", slice_of(s->space));
-	json_out_str(&w, "worker", slice_of(word));
-	json_out_finish(&w);
-	query_path(&s->query, "/v1/admin/worker/");
-	buf_puts(&s->query.path, verb);
-	rc = query_post(&s->query, buf_slice(&body), &answer, err);
-	if (!rc && s->json)
-		query_print(answer);
-	buf_release(&body);
-	return rc;
-}
-
-static int
-quiet(struct session *s, const char *word, struct slu_err *err)
-{
-	return ask(s, "quiet", word, err);
-}
-
-static int
-resume(struct session *s, const char *word, struct slu_err *err)
-{
-	return ask(s, "resume", word, err);
-}
-
-static int
-stop(struct session *s, const char *word, struct slu_err *err)
-{
-	return ask(s, "stop", word, err);
+	return session_act(s, "/v1/admin/worker/", body, err);
 }
 
 const struct command cli_worker_list = {
@@ -116,7 +66,7 @@ const struct command cli_worker_quiet = {
 	.text = "Asks workers to take no more messages. They go on with the messages that they have.\n" ASKED,
 	.examples = "  sluice worker quiet web-7:1234\n",
 	.options = CLI_QUEUE,
-	.each = quiet,
+	.each = ask,
 };
 
 const struct command cli_worker_resume = {
@@ -126,7 +76,7 @@ const struct command cli_worker_resume = {
 	.text = "Lets quiet workers take messages again.\n" ASKED,
 	.examples = "  sluice worker resume web-7:1234\n",
 	.options = CLI_QUEUE,
-	.each = resume,
+	.each = ask,
 };
 
 const struct command cli_worker_stop = {
@@ -137,5 +87,5 @@ const struct command cli_worker_stop = {
 		"start it again.\n" ASKED,
 	.examples = "  sluice worker stop web-7:1234\n",
 	.options = CLI_QUEUE,
-	.each = stop,
+	.each = ask,
 };
