@@ -208,6 +208,14 @@ rig_op(struct op *op, enum op_verb verb, const char *space, const char *queue)
 	op_init(op, verb, slice_of(space), slice_of(queue), no_done, NULL);
 }
 
+void
+rig_op_puts(struct op *op, const char *queue, struct op_put *puts, uint32_t n)
+{
+	rig_op(op, OP_ENQUEUE, RIG_SPACE, queue);
+	op->puts = puts;
+	op->n_puts = n;
+}
+
 int
 rig_do(struct rig *r, struct op *op)
 {
@@ -335,9 +343,7 @@ begin_rows(struct rig *r, enum op_verb verb, const char *queue)
 int
 rig_puts(struct rig *r, const char *queue, struct op_put *puts, uint32_t n)
 {
-	rig_op(&r->op, OP_ENQUEUE, RIG_SPACE, queue);
-	r->op.puts = puts;
-	r->op.n_puts = n;
+	rig_op_puts(&r->op, queue, puts, n);
 	return rig_do(r, &r->op);
 }
 

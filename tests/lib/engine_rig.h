@@ -127,6 +127,9 @@ void rig_reopen(struct rig *r);
 int rig_do(struct rig *r, struct op *op);
 void rig_op(struct op *op, enum op_verb verb, const char *space, const char *queue);
 
+/* The op that enqueues n puts in a queue of RIG_SPACE. */
+void rig_op_puts(struct op *op, const char *queue, struct op_put *puts, uint32_t n);
+
 /* Lets time pass; everything that falls due happens. */
 void rig_pass(struct rig *r, slu_time by);
 

@@ -1,4 +1,4 @@
-#include "logkit_inner.h"
+#include "logkit_private.h"
 #include "ledgerkit.h"
 #include "store_rig.h"
 
@@ -195,6 +195,14 @@ logkit_kill(struct logkit *k)
 {
 	abandon(k);
 	simdisk_kill(k->disk);
+}
+
+void
+logkit_enqueue(struct op *op, struct slice space, struct slice queue, struct op_put *puts, uint32_t n)
+{
+	op_init(op, OP_ENQUEUE, space, queue, NULL, NULL);
+	op->puts = puts;
+	op->n_puts = n;
 }
 
 int

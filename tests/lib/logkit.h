@@ -164,6 +164,9 @@ int logkit_step(struct logkit *k);
 /* Run one batch of one's own; settles nothing in the model. */
 int logkit_run(struct logkit *k, struct op *batch);
 
+/* The op that enqueues n puts. */
+void logkit_enqueue(struct op *op, struct slice space, struct slice queue, struct op_put *puts, uint32_t n);
+
 /* Everything that can happen now does: purges are freed, what is due is moved. */
 int logkit_settle(struct logkit *k);
 

@@ -5,7 +5,7 @@
  * they were before the batch under way and as they are after it; what is found at the next
  * open is one or the other.
  */
-#include "logkit_inner.h"
+#include "logkit_private.h"
 
 #include "base/id.h"
 #include "engine/payload.h"

@@ -1,8 +1,8 @@
 /*
- * logkit_inner.h - what the parts of the kit share.
+ * logkit_private.h - what the parts of the kit share.
  */
-#ifndef TESTS_LOGKIT_INNER_H
-#define TESTS_LOGKIT_INNER_H
+#ifndef TESTS_LOGKIT_PRIVATE_H
+#define TESTS_LOGKIT_PRIVATE_H
 
 #include "logkit.h"
 

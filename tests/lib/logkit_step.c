@@ -1,7 +1,7 @@
 /*
  * logkit_step.c - one batch of random ops, and what each answer means.
  */
-#include "logkit_inner.h"
+#include "logkit_private.h"
 
 #include "engine/payload.h"
 

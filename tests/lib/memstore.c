@@ -1,4 +1,5 @@
 #include "memstore.h"
+#include "test.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -336,6 +337,39 @@ close_store(struct store *s)
 	place_leave(of(s));
 	pthread_mutex_unlock(&places_mtx);
 	free(s);
+}
+
+static void
+get_names(struct store *s, const char *prefix, struct store_names *out)
+{
+	struct slu_err err;
+
+	*out = (struct store_names){ 0 };
+	CHECK_EQ(STORE_OK, store_list(s, prefix, "", STORE_PAGE_MAX, out, &err));
+}
+
+unsigned
+memstore_count(struct store *s, const char *prefix)
+{
+	struct store_names names;
+	unsigned n;
+
+	get_names(s, prefix, &names);
+	n = names.n;
+	store_names_release(&names);
+	return n;
+}
+
+void
+memstore_lose(struct store *s, const char *prefix, unsigned n)
+{
+	struct store_names names;
+	struct slu_err err;
+
+	get_names(s, prefix, &names);
+	for (unsigned i = 1; i <= n; i++)
+		CHECK_EQ(STORE_OK, store_remove(s, names.names[names.n - i], &err));
+	store_names_release(&names);
 }
 
 const struct store_ops store_memory = {

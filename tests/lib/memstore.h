@@ -33,6 +33,12 @@ void memstore_release(struct store *s);
 /* Calls that are blocked now. */
 unsigned memstore_held(struct store *s);
 
+/* How many objects have the prefix, at most STORE_PAGE_MAX. */
+unsigned memstore_count(struct store *s, const char *prefix);
+
+/* The store goes back: it loses the last n objects of the prefix. */
+void memstore_lose(struct store *s, const char *prefix, unsigned n);
+
 /* The wall clock that `clock` returns; it stands still. */
 void memstore_set_clock(struct store *s, slu_time wall);
 

@@ -1,4 +1,4 @@
-#include "simdisk_inner.h"
+#include "simdisk_private.h"
 
 #include "test.h"
 

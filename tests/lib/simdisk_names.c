@@ -2,7 +2,7 @@
  * Files and their names. Every change of names makes a new version of them all, and
  * the old ones stay until the folder is synced.
  */
-#include "simdisk_inner.h"
+#include "simdisk_private.h"
 
 #include "test.h"
 

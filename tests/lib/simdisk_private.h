@@ -1,8 +1,8 @@
 /*
- * simdisk_inner.h - what simdisk*.c share.
+ * simdisk_private.h - what simdisk*.c share.
  */
-#ifndef TESTS_SIMDISK_INNER_H
-#define TESTS_SIMDISK_INNER_H
+#ifndef TESTS_SIMDISK_PRIVATE_H
+#define TESTS_SIMDISK_PRIVATE_H
 
 #include "simdisk.h"
 

@@ -80,6 +80,12 @@ void test_fail(const char *file, int line, const char *fmt, ...)
 	SLU_NORETURN SLU_PRINTF(3, 4);
 void test_skip(const char *why) SLU_NORETURN;
 
+/* The text of docs/NAME; ends the test as skipped if it runs without the sources. The next call replaces it. */
+const char *test_document(const char *name);
+
+/* Lines of 16 bytes with their offset, as hexdump writes them. The next call replaces the text. */
+const char *test_dump(const char *p, size_t from, size_t to);
+
 #define CHECK(cond)                                                 \
 	do {                                                        \
 		if (!(cond))                                        \

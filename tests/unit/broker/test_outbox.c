@@ -114,6 +114,17 @@ turn_a(void)
 		;
 }
 
+/* Acks a parent with a child. The shard b has no round. */
+static void
+post_to_a(const struct engine_ops *engine, struct op_call *c)
+{
+	start(engine);
+	push("parent");
+	make_finish(c, "child");
+	CHECK_EQ(0, broker_post(b, &c->op));
+	turn_a();
+}
+
 TEST(the_ack_waits_for_the_other_shard)
 {
 	static struct op_call c;
@@ -133,11 +144,7 @@ TEST(an_ack_is_answered_though_the_other_shard_hangs)
 {
 	static struct op_call c;
 
-	start(&engine_memory);
-	push("parent");
-	make_finish(&c, "child");
-	CHECK_EQ(0, broker_post(b, &c.op));
-	turn_a();
+	post_to_a(&engine_memory, &c);
 	CHECK_EQ(0, c.done);
 	fakeclock_advance(&fake, OUTBOX_WAIT);
 	turn_a();
@@ -153,29 +160,20 @@ TEST(a_canceled_ack_gets_its_answer)
 {
 	static struct op_call c;
 
-	start(&engine_memory);
-	push("parent");
-	make_finish(&c, "child");
-	CHECK_EQ(0, broker_post(b, &c.op));
-	turn_a();
+	post_to_a(&engine_memory, &c);
 	broker_cancel(b, &c.op);
 	turn();
 	CHECK_EQ(0, rc_of(&c));
 	CHECK_EQ(1, count_at(B, "ns", "far"));
 }
 
-/* The shard b accepts the batch, and the shard a ends before it has the answer. */
 /* Acks a parent with a child, and ends before the shard b had a round. */
 static void
 leave_a_child(void)
 {
 	static struct op_call c;
 
-	start(&engine_log);
-	push("parent");
-	make_finish(&c, "child");
-	CHECK_EQ(0, broker_post(b, &c.op));
-	turn_a();
+	post_to_a(&engine_log, &c);
 	_exit(c.done); /* 0: the ack waits for the shard b */
 }
 
@@ -203,46 +201,68 @@ TEST(what_is_left_is_sent_after_a_start)
 	CHECK_EQ(0, count_at(A, "ns", "q"));
 }
 
-/* Acks with children, one shard or the other a step ahead; a step of the dice ends the process. */
+static void
+send_letters(const char *from, const char *to)
+{
+	struct op_call c;
+
+	call(&c, OP_POLICY_SET, from);
+	c.op.policy = policy_default;
+	(void)snprintf(c.op.policy.dead_letter_queue, sizeof c.op.policy.dead_letter_queue, "%s", to);
+	CHECK_EQ(0, run(&c));
+}
+
+/* The process ends by a step of the dice, or the shards go on: both, or one alone. */
+static void
+throw_dice(void)
+{
+	const long dice = random() % 16;
+
+	if (dice == 0)
+		_exit(0);
+	if (dice < 8)
+		turn();
+	else
+		(void)step(dice % 2); /* it may sleep */
+}
+
+/* Acks parents with children until the dice ends the process. */
 static void
 live(unsigned seed)
 {
 	static struct op_call calls[PARENTS];
 	static char texts[PARENTS][16];
 
-	srandom(seed);
-	start(&engine_log);
 	for (unsigned i = 0; i < PARENTS; i++) {
-		const long dice = random() % 16;
-
 		(void)snprintf(texts[i], sizeof texts[i], "%u-%u", seed, i);
 		if (!make_finish(&calls[i], texts[i]))
-			break;
+			return;
 		CHECK_EQ(0, broker_post(b, &calls[i].op));
-		if (dice == 0)
-			_exit(0);
-		if (dice < 8)
-			turn();
-		else
-			(void)step(dice % 2); /* it may sleep */
+		throw_dice();
 	}
-	_exit(0);
 }
 
-/* SQ-F4: every parent that is gone has one child, whenever the process was killed. */
-TEST(kills_lose_and_double_nothing)
+/* Fills q, and lets processes run `body`, which are killed. Every message is then in one of the two queues, once. */
+static void
+check_kills(const char *dead_letters, void (*body)(unsigned seed))
 {
 	uint32_t left;
 
 	start(&engine_log);
+	if (dead_letters)
+		send_letters("q", dead_letters);
 	for (unsigned i = 0; i < PARENTS; i++)
 		push("parent");
 	close_broker();
 	for (unsigned i = 1; i <= KILLS; i++) {
 		const pid_t child = fork();
 
-		if (child == 0)
-			live(i);
+		if (child == 0) {
+			srandom(i);
+			start(&engine_log);
+			body(i);
+			_exit(0);
+		}
 		CHECK(child > 0);
 		CHECK_EQ(child, waitpid(child, NULL, 0));
 	}
@@ -254,18 +274,13 @@ TEST(kills_lose_and_double_nothing)
 	CHECK_EQ(0, count_at(A, OUTBOX_SPACE, "b"));
 }
 
-/* ---- Dead letters: OUTBOX-7 ---- */
-
-static void
-send_letters(const char *from, const char *to)
+/* SQ-F4: every parent that is gone has one child, whenever the process was killed. */
+TEST(kills_lose_and_double_nothing)
 {
-	struct op_call c;
-
-	call(&c, OP_POLICY_SET, from);
-	c.op.policy = policy_default;
-	(void)snprintf(c.op.policy.dead_letter_queue, sizeof c.op.policy.dead_letter_queue, "%s", to);
-	CHECK_EQ(0, run(&c));
+	check_kills(NULL, live);
 }
+
+/* ---- Dead letters: OUTBOX-7 ---- */
 
 /* Claims a message of q and rejects it. Returns its id, or 0 if q is empty. */
 static uint64_t
@@ -347,43 +362,13 @@ TEST(a_queue_does_not_send_dead_letters_to_itself)
 static void
 die(unsigned seed)
 {
-	srandom(seed);
-	start(&engine_log);
-	for (unsigned i = 0; i < PARENTS && reject(); i++) {
-		const long dice = random() % 16;
-
-		if (dice == 0)
-			_exit(0);
-		if (dice < 8)
-			turn();
-		else
-			(void)step(dice % 2); /* it may sleep */
-	}
-	_exit(0);
+	(void)seed;
+	for (unsigned i = 0; i < PARENTS && reject(); i++)
+		throw_dice();
 }
 
 /* Every message is in one queue, once, whenever the process was killed. */
 TEST(kills_lose_and_double_no_dead_letter)
 {
-	uint32_t left;
-
-	start(&engine_log);
-	send_letters("q", "far");
-	for (unsigned i = 0; i < PARENTS; i++)
-		push("letter");
-	close_broker();
-	for (unsigned i = 1; i <= KILLS; i++) {
-		const pid_t child = fork();
-
-		if (child == 0)
-			die(i);
-		CHECK(child > 0);
-		CHECK_EQ(child, waitpid(child, NULL, 0));
-	}
-	start(&engine_log);
-	turn();
-	left = count_at(A, "ns", "q");
-	CHECK(left < PARENTS);
-	CHECK_EQ(PARENTS, left + count_at(B, "ns", "far"));
-	CHECK_EQ(0, count_at(A, OUTBOX_SPACE, "b"));
+	check_kills("far", die);
 }

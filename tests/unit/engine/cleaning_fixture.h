@@ -34,9 +34,7 @@ put(struct logkit *k, uint64_t id, struct slice payload, const char *idem)
 	struct op op;
 
 	p.m.idem = idem ? slice_of(idem) : (struct slice){ 0 };
-	op_init(&op, OP_ENQUEUE, space, queue, NULL, NULL);
-	op.puts = &p;
-	op.n_puts = 1;
+	logkit_enqueue(&op, space, queue, &p, 1);
 	run(k, &op);
 	CHECK_EQ(idem && p.existed, p.existed);
 }

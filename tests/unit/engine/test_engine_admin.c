@@ -149,9 +149,7 @@ CASE(a_long_queue_is_purged_whole)
 		if (i % 5 == 4)
 			puts[i].delay = SLU_HOUR;
 	}
-	rig_op(&op, OP_ENQUEUE, RIG_SPACE, "q");
-	op.puts = puts;
-	op.n_puts = COUNT(puts);
+	rig_op_puts(&op, "q", puts, COUNT(puts));
 	CHECK_EQ(0, rig_do(r, &op));
 	CHECK_EQ(10, rig_claim(r, "q", 10));
 	rig_op(&op, OP_PURGE, RIG_SPACE, "q");
@@ -418,9 +416,7 @@ put_as(struct rig *r, const char *queue, const char *space_as, const char *as)
 	};
 	struct op op;
 
-	rig_op(&op, OP_ENQUEUE, RIG_SPACE, queue);
-	op.puts = &put;
-	op.n_puts = 1;
+	rig_op_puts(&op, queue, &put, 1);
 	CHECK_EQ(0, rig_do(r, &op));
 }
 

@@ -124,9 +124,7 @@ CASE(a_long_queue_is_deleted_in_steps)
 
 	EACH(i, puts)
 		puts[i] = (struct op_put){ .m = { .id = i + 1, .prio = (int)(i % 3) } };
-	rig_op(&op, OP_ENQUEUE, RIG_SPACE, "q");
-	op.puts = puts;
-	op.n_puts = COUNT(puts);
+	rig_op_puts(&op, "q", puts, COUNT(puts));
 	CHECK_EQ(0, rig_do(r, &op));
 	CHECK_EQ(1000, rig_claim(r, "q", 1000));
 	rig_unpin(r);

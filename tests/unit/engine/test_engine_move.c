@@ -625,9 +625,7 @@ MOVE_CASE(a_payload_that_another_engine_keeps_is_not_taken)
 		put.m.file = 7;
 		put.m.payload_size = 2 << 20;
 		put.m.keeper = b->e;
-		rig_op(&a->op, OP_ENQUEUE, RIG_SPACE, "q");
-		a->op.puts = &put;
-		a->op.n_puts = 1;
+		rig_op_puts(&a->op, "q", &put, 1);
 		CHECK_EQ(rows[i].want, rig_do(a, &a->op), rows[i].label);
 		CHECK_EQ(i == 2, put.existed);
 		if (rows[i].want == SLU_EBUSY)

@@ -33,9 +33,7 @@ put_some(struct rig *r, struct op_put *puts, uint32_t n, bool known)
 	int rc;
 
 	rig_unpin(r);
-	rig_op(&r->op, OP_ENQUEUE, RIG_SPACE, "q");
-	r->op.puts = puts;
-	r->op.n_puts = n;
+	rig_op_puts(&r->op, "q", puts, n);
 	r->op.home.known = known;
 	rc = rig_do(r, &r->op);
 	r->op.puts = NULL;

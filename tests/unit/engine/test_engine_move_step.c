@@ -77,9 +77,7 @@ MOVE_CASE(a_mark_is_set_by_a_step_of_its_own)
 static int
 put_two(struct rig *r, struct op_put *puts)
 {
-	rig_op(&r->op, OP_ENQUEUE, RIG_SPACE, "q");
-	r->op.puts = puts;
-	r->op.n_puts = 2;
+	rig_op_puts(&r->op, "q", puts, 2);
 	return rig_do(r, &r->op);
 }
 

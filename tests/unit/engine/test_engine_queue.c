@@ -372,9 +372,7 @@ CASE(a_call_that_does_not_fit_leaves_nothing_behind)
 
 	policy.max_depth = 1;
 	rig_policy(r, "small", &policy);
-	rig_op(&r->op, OP_ENQUEUE, RIG_SPACE, "q");
-	r->op.puts = puts;
-	r->op.n_puts = 4;
+	rig_op_puts(&r->op, "q", puts, 4);
 	if (r->one_queue) {
 		CHECK_EQ(SLU_EINVAL, rig_do(r, &r->op));
 	} else {

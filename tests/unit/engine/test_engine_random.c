@@ -259,9 +259,7 @@ torture(enum rig_engine row)
 	rig_open(&r);
 	if (!r.e)
 		return;
-	rig_op(&r.op, OP_ENQUEUE, RIG_SPACE, "q");
-	r.op.puts = puts;
-	r.op.n_puts = 3;
+	rig_op_puts(&r.op, "q", puts, 3);
 	rc = rig_do(&r, &r.op);
 	CHECK(rc == 0 || rc == SLU_ENOMEM);
 	CHECK_EQ(rc ? 0 : 2, rig_count(&r, "q", MSG_READY));

@@ -110,9 +110,7 @@ TEST_LIMIT(remembered_keys_and_results_survive_cleaning, 120)
 
 			snprintf(idem, sizeof idem, "key-%" PRIu64, id);
 			p.m.idem = slice_of(idem);
-			op_init(&op, OP_ENQUEUE, space, queue, NULL, NULL);
-			op.puts = &p;
-			op.n_puts = 1;
+			logkit_enqueue(&op, space, queue, &p, 1);
 			run(k, &op);
 			CHECK(p.existed);
 			CHECK_EQ(id, p.m.id);
@@ -218,9 +216,7 @@ TEST_LIMIT(a_strict_queue_knows_payloads_after_cleaning, 120)
 
 			snprintf(idem, sizeof idem, "key-%" PRIu64, id);
 			p.m.idem = slice_of(idem);
-			op_init(&op, OP_ENQUEUE, space, queue, NULL, NULL);
-			op.puts = &p;
-			op.n_puts = 1;
+			logkit_enqueue(&op, space, queue, &p, 1);
 			run_any(k, &op);
 			CHECK_EQ(SLU_EIDEM, op.rc);
 		}
@@ -255,9 +251,7 @@ put_shared(struct logkit *k, uint64_t id, const char *share)
 	struct op_put p = { .m = { .id = id, .share = slice_of(share) } };
 	struct op op;
 
-	op_init(&op, OP_ENQUEUE, space, queue, NULL, NULL);
-	op.puts = &p;
-	op.n_puts = 1;
+	logkit_enqueue(&op, space, queue, &p, 1);
 	run(k, &op);
 }
 
@@ -290,9 +284,7 @@ TEST_LIMIT(shares_survive_cleaning, 120)
 		struct op_put p = { .m = { .id = id, .prio = -1, .payload = SLICE("some bytes to fill the log with") } };
 		struct op op;
 
-		op_init(&op, OP_ENQUEUE, space, queue, NULL, NULL);
-		op.puts = &p;
-		op.n_puts = 1;
+		logkit_enqueue(&op, space, queue, &p, 1);
 		run(k, &op);
 		claim_first_and_ack(k);
 	}
@@ -335,9 +327,7 @@ TEST_LIMIT(values_of_a_limited_attribute_survive_cleaning, 120)
 	for (uint64_t id = 11; id <= 2000; id++) {
 		struct op_put p = { .m = { .id = id, .prio = -1, .payload = SLICE("some bytes to fill the log with") } };
 
-		op_init(&op, OP_ENQUEUE, space, queue, NULL, NULL);
-		op.puts = &p;
-		op.n_puts = 1;
+		logkit_enqueue(&op, space, queue, &p, 1);
 		run(k, &op);
 		claim_first_and_ack(k);
 	}
@@ -394,9 +384,7 @@ many(struct op *op, struct slice into, uint64_t first, uint32_t n, struct slice 
 			p[i].m.idem = slice_of(idems[i]);
 		}
 	}
-	op_init(op, OP_ENQUEUE, space, into, NULL, NULL);
-	op->puts = p;
-	op->n_puts = n;
+	logkit_enqueue(op, space, into, p, n);
 	return p;
 }
 
@@ -437,9 +425,7 @@ check_known(struct logkit *k, uint32_t i)
 
 	snprintf(idem, sizeof idem, "%u", i);
 	p.m.idem = slice_of(idem);
-	op_init(&op, OP_ENQUEUE, space, SLICE("purged"), NULL, NULL);
-	op.puts = &p;
-	op.n_puts = 1;
+	logkit_enqueue(&op, space, SLICE("purged"), &p, 1);
 	run(k, &op);
 	CHECK(p.existed);
 	CHECK_EQ(1 + i, p.m.id);

@@ -165,9 +165,7 @@ TEST_LIMIT(a_thousand_queued_messages_are_there_in_order_after_a_kill, 600)
 	struct op op;
 
 	CHECK_EQ(0, logkit_open(k));
-	op_init(&op, OP_ENQUEUE, SLICE("ns"), SLICE("q"), NULL, NULL);
-	op.puts = &put;
-	op.n_puts = 1;
+	logkit_enqueue(&op, SLICE("ns"), SLICE("q"), &put, 1);
 	for (uint64_t id = 1; id <= 1000; id++) {
 		put.m.id = id;
 		put.m.due = 0;
@@ -370,9 +368,7 @@ TEST(damage_of_a_payload_is_found_on_read)
 	size_t size;
 
 	CHECK_EQ(0, logkit_open(k));
-	op_init(&op, OP_ENQUEUE, SLICE("ns"), SLICE("q"), NULL, NULL);
-	op.puts = &put;
-	op.n_puts = 1;
+	logkit_enqueue(&op, SLICE("ns"), SLICE("q"), &put, 1);
 	CHECK_EQ(0, logkit_run(k, &op));
 	op_init(&op, OP_CLAIM, SLICE("ns"), SLICE("q"), NULL, NULL);
 	op.rows = &row;
@@ -408,9 +404,7 @@ TEST(a_settlement_that_was_not_written_fails_and_the_message_is_claimable_again)
 
 		k->no_locks = true;
 		CHECK_EQ(0, logkit_open(k));
-		op_init(&op, OP_ENQUEUE, SLICE("ns"), SLICE("q"), NULL, NULL);
-		op.puts = &put;
-		op.n_puts = 1;
+		logkit_enqueue(&op, SLICE("ns"), SLICE("q"), &put, 1);
 		CHECK_EQ(0, logkit_run(k, &op));
 		op_init(&op, OP_CLAIM, SLICE("ns"), SLICE("q"), NULL, NULL);
 		op.rows = &row;

@@ -35,9 +35,7 @@ put(struct logkit *k, uint64_t id)
 	struct op_put p = { .m = { .id = id, .payload = { payload, sizeof payload } } };
 	struct op op;
 
-	op_init(&op, OP_ENQUEUE, space, queue, NULL, NULL);
-	op.puts = &p;
-	op.n_puts = 1;
+	logkit_enqueue(&op, space, queue, &p, 1);
 	return run(k, &op);
 }
 

@@ -56,14 +56,7 @@ end(void)
 static unsigned
 count(const char *prefix)
 {
-	struct store_names names = { 0 };
-	struct slu_err err;
-	unsigned n;
-
-	CHECK_EQ(STORE_OK, store_list(my.store, prefix, "", STORE_PAGE_MAX, &names, &err));
-	n = names.n;
-	store_names_release(&names);
-	return n;
+	return memstore_count(my.store, prefix);
 }
 
 /* FILE-7: after opening the store has the payloads of messages, and no others. */
@@ -291,17 +284,13 @@ TEST(LOGENGINE_11_a_damaged_folder_is_filled_from_the_store)
 /* LINE-15: the folder may be the only copy. */
 TEST(LOGENGINE_11_a_store_that_went_back_is_refused_and_the_folder_stays)
 {
-	struct store_names names = { 0 };
-	struct slu_err err;
 	size_t size;
 
 	begin(1);
 	CHECK_EQ(0, open_kit());
 	CHECK_EQ(0, work(20));
 	logkit_close(my.k);
-	CHECK_EQ(STORE_OK, store_list(my.store, "0/group/", "", STORE_PAGE_MAX, &names, &err));
-	CHECK_EQ(STORE_OK, store_remove(my.store, names.names[names.n - 1], &err));
-	store_names_release(&names);
+	memstore_lose(my.store, "0/group/", 1);
 	CHECK_EQ(SLU_ECORRUPT, open_kit());
 	CHECK(strstr(my.k->err.text, "0: the store went back: it lacks group "));
 	CHECK(simdisk_content(my.k->disk, "log/00000001.log", &size));
@@ -378,19 +367,6 @@ TEST(LOGENGINE_11_a_reopen_that_ended_half_way_is_repeated)
 	end();
 }
 
-/* The store goes back: it loses its newest groups. */
-static void
-lose_groups(unsigned n)
-{
-	struct store_names names = { 0 };
-	struct slu_err err;
-
-	CHECK_EQ(STORE_OK, store_list(my.store, "0/group/", "", STORE_PAGE_MAX, &names, &err));
-	for (uint32_t i = 0; i < n; i++)
-		CHECK_EQ(STORE_OK, store_remove(my.store, names.names[names.n - 1 - i], &err));
-	store_names_release(&names);
-}
-
 TEST(LOGENGINE_12_a_shard_that_is_given_up_has_all_groups_in_the_store)
 {
 	unsigned groups;
@@ -399,7 +375,7 @@ TEST(LOGENGINE_12_a_shard_that_is_given_up_has_all_groups_in_the_store)
 	CHECK_EQ(0, open_kit());
 	CHECK_EQ(0, work(10));
 	groups = count("0/group/");
-	lose_groups(2);
+	memstore_lose(my.store, "0/group/", 2);
 	memstore_fault(my.store, STORE_PUT, MEMSTORE_LOSE_REQUEST, 1); /* the connection is gone */
 	(void)my.k->e->ops->release(my.k->e);
 	CHECK(count("0/group/") > groups);

@@ -23,9 +23,7 @@ put_as(struct logkit *k, struct op_put *p)
 {
 	struct op op;
 
-	op_init(&op, OP_ENQUEUE, space, queue, NULL, NULL);
-	op.puts = p;
-	op.n_puts = 1;
+	logkit_enqueue(&op, space, queue, p, 1);
 	run(k, &op);
 }
 
@@ -137,9 +135,7 @@ make_batch(struct logkit *k, uint64_t id)
 	p.m.due = msgbatch_due(&b);
 	p.m.payload = buf_slice(&doc);
 	p.m.payload_size = doc.n;
-	op_init(&op, OP_ENQUEUE, space, SLICE(MSGBATCH_QUEUE), NULL, NULL);
-	op.puts = &p;
-	op.n_puts = 1;
+	logkit_enqueue(&op, space, SLICE(MSGBATCH_QUEUE), &p, 1);
 	run(k, &op);
 	buf_release(&doc);
 }

@@ -91,6 +91,20 @@ TEST(these_bytes_are_that_message)
 	check_same(&full, &m);
 }
 
+/* The message can be in a record of n bytes, with `want` behind the fixed part, and comes back. The bytes stay in `bytes`. */
+static void
+check_bytes(const struct message *m, char *bytes, size_t n, struct slice want)
+{
+	struct message got;
+
+	CHECK_EQ(0, message_check(m, NULL));
+	CHECK_EQ(n, message_size(m));
+	message_encode(m, bytes);
+	CHECK(memcmp(want.p, bytes + MESSAGE_FIXED, want.n) == 0);
+	CHECK_EQ(0, message_decode((struct slice){ bytes, n }, &got, NULL));
+	check_same(m, &got);
+}
+
 TEST(a_message_of_nothing_but_names_comes_back)
 {
 	const struct message least = {
@@ -98,12 +112,8 @@ TEST(a_message_of_nothing_but_names_comes_back)
 		.queue = SLICE("b"),
 	};
 	char bytes[MESSAGE_FIXED + 2];
-	struct message m;
 
-	CHECK_EQ(sizeof bytes, message_size(&least));
-	message_encode(&least, bytes);
-	CHECK_EQ(0, message_decode((struct slice){ bytes, sizeof bytes }, &m, NULL));
-	check_same(&least, &m);
+	check_bytes(&least, bytes, sizeof bytes, SLICE(""));
 }
 
 TEST(a_payload_in_a_file_is_not_in_the_record)
@@ -115,12 +125,8 @@ TEST(a_payload_in_a_file_is_not_in_the_record)
 		.payload_size = 5 << 20,
 	};
 	char bytes[MESSAGE_FIXED + 2];
-	struct message m;
 
-	CHECK_EQ(sizeof bytes, message_size(&big));
-	message_encode(&big, bytes);
-	CHECK_EQ(0, message_decode((struct slice){ bytes, sizeof bytes }, &m, NULL));
-	check_same(&big, &m);
+	check_bytes(&big, bytes, sizeof bytes, SLICE(""));
 }
 
 TEST(the_head_of_a_record_is_enough_for_all_but_the_payload)
@@ -176,14 +182,9 @@ TEST(a_message_with_a_trace_has_these_bytes)
 	char bytes[GOLDEN + 2 + 58];
 
 	m.trace = SLICE(PARENT "a=1");
-	CHECK_EQ(0, message_check(&m, NULL));
-	CHECK_EQ(sizeof bytes, message_size(&m));
-	message_encode(&m, bytes);
+	check_bytes(&m, bytes, sizeof bytes, (struct slice){ want, sizeof want - 1 });
 	CHECK_EQ(2, bytes[0]);
 	CHECK(memcmp(golden + 1, bytes + 1, MESSAGE_FIXED - 1) == 0);
-	CHECK(memcmp(want, bytes + MESSAGE_FIXED, sizeof want - 1) == 0);
-	CHECK_EQ(0, message_decode((struct slice){ bytes, sizeof bytes }, &got, NULL));
-	check_same(&m, &got);
 	CHECK_EQ(SLU_ETOOBIG, message_decode_head((struct slice){ bytes, 89 }, &got, NULL));
 	CHECK_EQ(90, got.payload_size);
 	bytes[MESSAGE_FIXED] = 54;
@@ -199,19 +200,14 @@ TEST(a_message_with_a_share_has_these_bytes)
 	char bytes[GOLDEN + 4 + 4];
 
 	m.share = SLICE("t7");
-	CHECK_EQ(0, message_check(&m, NULL));
-	CHECK_EQ(sizeof bytes, message_size(&m));
-	message_encode(&m, bytes);
+	check_bytes(&m, bytes, sizeof bytes, (struct slice){ want, sizeof want - 1 });
 	CHECK_EQ(3, bytes[0]);
 	CHECK(memcmp(golden + 1, bytes + 1, MESSAGE_FIXED - 1) == 0);
-	CHECK(memcmp(want, bytes + MESSAGE_FIXED, sizeof want - 1) == 0);
 	CHECK_EQ(0, decode_copy(bytes, sizeof bytes, &got));
 	for (size_t n = 0; n < sizeof bytes; n++)
 		CHECK_EQ(SLU_ECORRUPT, decode_copy(bytes, n, &got));
 	CHECK_EQ(SLU_ETOOBIG, message_decode_head((struct slice){ bytes, 91 }, &got, NULL));
 	CHECK_EQ(92, got.payload_size);
-	CHECK_EQ(0, message_decode((struct slice){ bytes, sizeof bytes }, &got, NULL));
-	check_same(&m, &got);
 }
 
 TEST(a_message_with_terms_of_its_own_has_these_bytes)
@@ -226,12 +222,7 @@ TEST(a_message_with_terms_of_its_own_has_these_bytes)
 
 	m.terms = (struct terms){ .lease = 7, .run = 8 };
 	terms_set_retry(&m.terms, &fixed);
-	CHECK_EQ(0, message_check(&m, NULL));
-	CHECK_EQ(sizeof bytes, message_size(&m));
-	message_encode(&m, bytes);
-	CHECK(memcmp(want, bytes + MESSAGE_FIXED, sizeof want - 1) == 0);
-	CHECK_EQ(0, message_decode((struct slice){ bytes, sizeof bytes }, &got, NULL));
-	check_same(&m, &got);
+	check_bytes(&m, bytes, sizeof bytes, (struct slice){ want, sizeof want - 1 });
 	m.terms.retry = 9;
 	message_encode(&m, bytes);
 	CHECK_EQ(SLU_ECORRUPT, message_decode((struct slice){ bytes, sizeof bytes }, &got, NULL), "no kind of retry");
@@ -246,12 +237,7 @@ TEST(a_unique_message_has_these_bytes)
 	char bytes[GOLDEN + 4 + 20];
 
 	m.terms = (struct terms){ .unique = UNIQUE_TIME, .unique_for = 7, .unique_end = m.accepted + 7 };
-	CHECK_EQ(0, message_check(&m, NULL));
-	CHECK_EQ(sizeof bytes, message_size(&m));
-	message_encode(&m, bytes);
-	CHECK(memcmp(want, bytes + MESSAGE_FIXED, sizeof want - 1) == 0);
-	CHECK_EQ(0, message_decode((struct slice){ bytes, sizeof bytes }, &got, NULL));
-	check_same(&m, &got);
+	check_bytes(&m, bytes, sizeof bytes, (struct slice){ want, sizeof want - 1 });
 	m.terms.unique = UNIQUE_DONE;
 	CHECK_EQ(SLU_EINVAL, message_check(&m, NULL), "done, and for a time");
 	message_encode(&m, bytes);
@@ -270,12 +256,7 @@ TEST(a_dead_letter_of_another_queue_has_these_bytes)
 	m.sent = 7;
 	m.reason = 3;
 	m.error = SLICE("why");
-	CHECK_EQ(0, message_check(&m, NULL));
-	CHECK_EQ(sizeof bytes, message_size(&m));
-	message_encode(&m, bytes);
-	CHECK(memcmp(want, bytes + MESSAGE_FIXED, sizeof want - 1) == 0);
-	CHECK_EQ(0, message_decode((struct slice){ bytes, sizeof bytes }, &got, NULL));
-	check_same(&m, &got);
+	check_bytes(&m, bytes, sizeof bytes, (struct slice){ want, sizeof want - 1 });
 	memset((char *)memchr(bytes + MESSAGE_FIXED, 0x15, sizeof bytes - MESSAGE_FIXED) + 2, 0, 8);
 	CHECK_EQ(SLU_ECORRUPT, message_decode((struct slice){ bytes, sizeof bytes }, &got, NULL), "a number is not 0");
 }
@@ -284,33 +265,24 @@ TEST(a_message_with_a_rule_has_these_bytes)
 {
 	static const char want[] = "\0\0\x0d\0"
 				   "nsmailkoncec-1text/plain{\"a\":1}\x01\x02t7\x0a\x07x=1:low\0x\xff";
-	struct message m = full, got;
+	struct message m = full;
 	char bytes[GOLDEN + 4 + 4 + 9];
 
 	m.share = SLICE("t7");
 	m.rule = SLICE("x=1:low");
-	CHECK_EQ(0, message_check(&m, NULL));
-	CHECK_EQ(sizeof bytes, message_size(&m));
-	message_encode(&m, bytes);
-	CHECK(memcmp(want, bytes + MESSAGE_FIXED, sizeof want - 1) == 0);
-	CHECK_EQ(0, message_decode((struct slice){ bytes, sizeof bytes }, &got, NULL));
-	check_same(&m, &got);
+	check_bytes(&m, bytes, sizeof bytes, (struct slice){ want, sizeof want - 1 });
 }
 
 TEST(a_share_and_a_trace_fit_into_one_record)
 {
-	struct message m = full, got;
+	struct message m = full;
 	char bytes[GOLDEN + 4 + 2 + MESSAGE_SHARE_MAX + 55];
 	char share[MESSAGE_SHARE_MAX + 1];
 
 	memset(share, 's', sizeof share);
 	m.trace = SLICE(PARENT);
 	m.share = (struct slice){ share, MESSAGE_SHARE_MAX };
-	CHECK_EQ(0, message_check(&m, NULL));
-	CHECK_EQ(sizeof bytes, message_size(&m));
-	message_encode(&m, bytes);
-	CHECK_EQ(0, message_decode((struct slice){ bytes, sizeof bytes }, &got, NULL));
-	check_same(&m, &got);
+	check_bytes(&m, bytes, sizeof bytes, SLICE(""));
 	m.share.n++;
 	CHECK_EQ(SLU_ETOOBIG, message_check(&m, NULL));
 }

@@ -153,14 +153,7 @@ lose_folder(void)
 static inline unsigned
 count(const char *prefix)
 {
-	struct store_names names = { 0 };
-	struct slu_err err;
-	unsigned n;
-
-	CHECK_EQ(STORE_OK, store_list(my.store, prefix, "", STORE_PAGE_MAX, &names, &err));
-	n = names.n;
-	store_names_release(&names);
-	return n;
+	return memstore_count(my.store, prefix);
 }
 
 /* ---- A second node ---- */

@@ -8,18 +8,6 @@ FIXTURE(before_mirror, after_mirror);
 /* ---- A store that went back ---- */
 
 static void
-remove_newest(unsigned n)
-{
-	struct store_names names = { 0 };
-	struct slu_err err;
-
-	CHECK_EQ(STORE_OK, store_list(my.store, "s/group/", "", STORE_PAGE_MAX, &names, &err));
-	for (uint32_t i = 0; i < n; i++)
-		CHECK_EQ(STORE_OK, store_remove(my.store, names.names[names.n - 1 - i], &err));
-	store_names_release(&names);
-}
-
-static void
 check_refused(void)
 {
 	struct slu_err err = { 0 };
@@ -36,7 +24,7 @@ TEST(MIRROR_5_a_store_that_went_back_is_refused_and_the_folder_stays)
 	open_log();
 	put_groups(10);
 	close_log();
-	remove_newest(3);
+	memstore_lose(my.store, "s/group/", 3);
 	check_refused();
 	check_refused();
 	CHECK(walkit_file("00000001.log", &size));
@@ -47,7 +35,7 @@ TEST(MIRROR_5_also_after_the_machine_restarted)
 	open_log();
 	put_groups(10);
 	close_log();
-	remove_newest(3);
+	memstore_lose(my.store, "s/group/", 3);
 	snprintf(my.boot, sizeof my.boot, "boot-2");
 	check_refused();
 	check_refused();
@@ -60,7 +48,7 @@ TEST(MIRROR_5_also_if_another_node_went_on_meanwhile)
 	open_log();
 	put_groups(10);
 	close_log();
-	remove_newest(3);
+	memstore_lose(my.store, "s/group/", 3);
 	image = simdisk_save(&k.disk);
 	lose_folder();
 	k.answered = 7;
@@ -94,7 +82,7 @@ TEST(MIRROR_7_groups_that_the_store_lost_are_put_again)
 {
 	open_log();
 	put_groups(10);
-	remove_newest(3);
+	memstore_lose(my.store, "s/group/", 3);
 	interrupt();
 	put_groups(1);
 	check_whole(11);
@@ -182,7 +170,7 @@ TEST(MIRROR_7_a_group_of_another_node_in_the_place_of_ours_ends_the_mirror)
 	my.conf.life[0] = 1;
 	open_log();
 	put_groups(10);
-	remove_newest(3);
+	memstore_lose(my.store, "s/group/", 3);
 	open_node(&other);
 	interrupt();
 	CHECK_EQ(0, walkit_group(1, 100, true));

@@ -9,56 +9,21 @@
 #include "members/settings.h"
 #include "mirror/body.h"
 
-#include <stdio.h>
-#include <unistd.h>
-
-enum {
-	LINE = 16 /* bytes of a line of a dump */
-};
-
 static const uint8_t life[LINE_LIFE] = "life of a node.";
 
-/* Lines of 16 bytes with their offset, as hexdump writes them. */
 static const char *
 dump(struct slice bytes)
 {
-	static char text[4096];
-	char *at = text;
-
-	for (size_t i = 0; i < bytes.n; i++) {
-		if (i % LINE == 0)
-			at += sprintf(at, "%08zx ", i);
-		at += sprintf(at, " %02x", (unsigned char)bytes.p[i]);
-		if (i % LINE == LINE - 1 || i == bytes.n - 1)
-			at += sprintf(at, "\n");
-	}
-	*at = 0;
-	return text;
+	return test_dump(bytes.p, 0, bytes.n);
 }
 
-/* The program knows where it lies, and the compiler got the path of its source, from the top of the
- * build folder. */
 static const char *
 document(void)
 {
-	static char text[64 * 1024], exe[1024], path[2048];
-	const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-	FILE *f = NULL;
-
-	if (n > 0) {
-		*strrchr(exe, '/') = 0;
-		snprintf(path, sizeof path, "%s/../../%s", exe, __FILE__);
-		strcpy(strrchr(path, '/'), "/../../../docs/store-format.md");
-		f = fopen(path, "r");
-	}
-	if (!f)
-		test_skip("built away from the sources");
-	text[fread(text, 1, sizeof text - 1, f)] = 0;
-	fclose(f);
-	return text;
+	return test_document("store-format.md");
 }
 
-TEST(names_are_those_of_the_document)
+TEST(names_are_as_in_the_document)
 {
 	char group[LINE_NAME_MAX], span[LINE_NAME_MAX], node[LINE_NAME_MAX], settings[LINE_NAME_MAX];
 	const char *const text = document();
@@ -73,7 +38,7 @@ TEST(names_are_those_of_the_document)
 	CHECK_CONTAINS(settings, text);
 }
 
-TEST(settings_are_those_of_the_document)
+TEST(settings_are_as_in_the_document)
 {
 	struct settings s = { .version = 1, .format = 1, .shards = 16 };
 	char object[SETTINGS_SIZE];
@@ -139,7 +104,7 @@ put_groups(struct buf *groups, uint64_t lengths[static 2])
 	buf_release(&text);
 }
 
-TEST(groups_and_spans_are_those_of_the_document)
+TEST(groups_and_spans_are_as_in_the_document)
 {
 	const char *const text = document();
 	uint64_t lengths[2];

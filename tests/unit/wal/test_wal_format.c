@@ -11,7 +11,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 static const char golden_head[] =
 	"00000000  73 6c 75 69 63 65 77 6c 01 00 00 00 46 4d fd 66\n"
@@ -96,26 +95,8 @@ write_group(struct golden *g)
 	group_release(&group);
 }
 
-/* Lines of 16 bytes with their offset, as hexdump writes them. */
-static const char *
-dump(const char *p, size_t from, size_t to, char *out)
-{
-	char *at = out;
-
-	for (size_t i = from; i < to; i++) {
-		if (i % 16 == 0)
-			at += sprintf(at, "%08zx ", i);
-		at += sprintf(at, " %02x", (unsigned char)p[i]);
-		if (i % 16 == 15)
-			at += sprintf(at, "\n");
-	}
-	*at = 0;
-	return out;
-}
-
 TEST(a_segment_and_its_records_have_these_bytes)
 {
-	char text[2048];
 	struct golden g;
 	size_t size;
 	const char *p;
@@ -124,15 +105,14 @@ TEST(a_segment_and_its_records_have_these_bytes)
 	write_group(&g);
 	p = simdisk_content(&g.disk, "wal/00000001.log", &size);
 	CHECK_EQ(8192, size);
-	CHECK_STR(golden_head, dump(p, 0, 64, text));
-	CHECK_STR(golden_group, dump(p, 64, 160, text));
+	CHECK_STR(golden_head, test_dump(p, 0, 64));
+	CHECK_STR(golden_group, test_dump(p, 64, 160));
 	golden_release(&g);
 }
 
 TEST(durable_has_these_bytes)
 {
 	struct durable durable;
-	char text[2048];
 	struct golden g;
 	size_t size;
 	const char *p;
@@ -142,36 +122,14 @@ TEST(durable_has_these_bytes)
 	CHECK_EQ(0, durable_put(&durable, 8, 1700000000 * SLU_SEC + 1, &g.err));
 	p = simdisk_content(&g.disk, "wal/durable", &size);
 	CHECK_EQ(512, size);
-	CHECK_STR(golden_durable, dump(p, 0, 32, text));
+	CHECK_STR(golden_durable, test_dump(p, 0, 32));
 	durable_close(&durable);
 	golden_release(&g);
 }
 
-/* The program knows where it lies, and the compiler got the path of its source,
- * from the top of the build folder. */
-static char *
-read_document(void)
-{
-	static char text[64 * 1024], exe[1024], path[2048];
-	const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-	FILE *f = NULL;
-
-	if (n > 0) {
-		*strrchr(exe, '/') = 0;
-		snprintf(path, sizeof path, "%s/../../%s", exe, __FILE__);
-		strcpy(strrchr(path, '/'), "/../../docs/log-format.md");
-		f = fopen(path, "r");
-	}
-	if (!f)
-		test_skip("built away from the sources");
-	text[fread(text, 1, sizeof text - 1, f)] = 0;
-	fclose(f);
-	return text;
-}
-
 TEST(the_document_shows_these_bytes)
 {
-	const char *text = read_document();
+	const char *text = test_document("log-format.md");
 
 	CHECK_CONTAINS(golden_head, text);
 	CHECK_CONTAINS(golden_group, text);
