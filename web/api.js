@@ -78,7 +78,7 @@ export async function call(method, path, { params, body, signal } = {}) {
   throw new ApiError(answer.status, json, headers['X-Request-Id']);
 }
 
-// The text of an answer, for documents whose numbers must stay as they are; null: there is none.
+// The text of an answer, for documents whose numbers must stay as they are; null: no text.
 export async function getText(path, params, signal) {
   const headers = fieldsOf('GET');
   delete headers.Accept;

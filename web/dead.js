@@ -92,7 +92,7 @@ function dialog(q, filter, { verb, word }) {
   dryRun(q, base, (text) => { said.textContent = text; }).catch((error) => { said.textContent = error.message; });
   ask({
     title: `${verb} dead letters of ${nameOf(q)}`, confirm: verb, danger: !redrive, extra: said, typed: redrive ? undefined : q.queue,
-    text: [redrive ? 'They are ready again, and their failures are reset.' : 'They are deleted for good.', filter.group || filter.error || filter.reason ? ' Only those of this group.' : ' All of the queue.'].join(''),
+    text: [redrive ? 'They are ready again, and their failures are reset.' : 'They are deleted for good.', filter.group || filter.error || filter.reason ? ' Only letters of this group.' : ' All of the queue.'].join(''),
     fields: [...redrive ? [{ name: 'to', label: 'To another queue', help: 'Empty: back to this queue.' }, { name: 'rate', label: 'A second, at most', value: '100', help: 'Empty: as quickly as it goes.' },
       { name: 'failing', label: 'Stop when so many deliveries fail', help: 'Empty: never.' }] : [], HELD],
     run: async (v, say) => {

@@ -1,4 +1,4 @@
-// documents.js - the documents of lock keys: those of a namespace that match a selector.
+// documents.js - the documents of lock keys: of one namespace, by a selector.
 import { h } from './dom.js';
 import { get, namespaces, queues } from './api.js';
 import { plural } from './format.js';

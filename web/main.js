@@ -69,7 +69,7 @@ function routeOf(hash) {
 
 const route = () => routeOf(location.hash);
 
-// What data belong to: those of another page may still arrive after the hash has changed.
+// What data belong to: data of another page may still arrive after the hash has changed.
 const placeOf = ({ path }) => path.slice(0, 3).join('/');
 
 // --- shell ----------------------------------------------------------------------------------------

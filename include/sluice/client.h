@@ -117,7 +117,7 @@ struct slu_client_put {
 
 	const char *share; /* question: the shares of a queue take turns */
 
-	/* Question: terms of its own, instead of those of the queue. */
+	/* Question: terms of its own, in place of the queue's. */
 	slu_time lease;                  /* of a claim that names none; 0 = the queue's */
 	slu_time max_runtime;            /* after which its lease ends, however often it is extended; 0 = the queue's */
 	slu_time deadline;               /* instead of ttl: when it becomes a dead letter, wall clock; 0 = none */

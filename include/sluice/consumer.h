@@ -86,7 +86,7 @@ struct slu_restart {
 struct slu_kind {
 	const char *kind;
 	slu_consume_fn *handle;
-	void *arg; /* of the handler; NULL = that of the consumer */
+	void *arg; /* of the handler; NULL = the consumer's */
 };
 
 struct slu_consumer {

@@ -28,7 +28,7 @@ struct slu_policy {
 	slu_time window;        /* how long an idempotency key is known after its message is gone; 0: 24 h, SLU_NOWAIT: not at all */
 	unsigned max_depth;     /* messages that are not dead, then SLU_EQFULL; 0: no limit */
 	unsigned max_rate;      /* accepted messages a second; 0: no limit */
-	unsigned burst;         /* accepted at once; 0: those of one second */
+	unsigned burst;         /* accepted at once; 0: as many as in one second */
 	unsigned dlq_max;       /* dead letters; the oldest are deleted; 0: no limit */
 	slu_time dlq_retention; /* age at which dead letters are deleted; 0: never */
 
@@ -37,7 +37,7 @@ struct slu_policy {
 	unsigned share_concurrency;     /* of each share, and of the messages without one */
 	unsigned attribute_concurrency; /* of each value of limit_attribute */
 
-	/* Deliveries a second, 0: no limit; and deliveries at once, 0: those of one second. */
+	/* Deliveries a second, 0: no limit; and deliveries at once, 0: as many as in one second. */
 	unsigned rate, rate_burst;
 	unsigned share_rate, share_rate_burst;
 	unsigned key_rate, key_rate_burst;

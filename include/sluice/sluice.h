@@ -70,7 +70,7 @@ SLU_API int slu_stop(struct slu_broker *b, struct slu_err *err);
 SLU_API void slu_close(struct slu_broker *b);
 
 /* Reads up to size bytes of a payload into p. Returns their number, 0 at the end, less than 0 on a
- * failure: then the message is not accepted. Thread: the one that called slu_enqueue, before it
+ * failure: then the message is not accepted. Runs on the thread that called slu_enqueue, before it
  * returns. */
 typedef int64_t slu_read_fn(void *arg, void *p, size_t size);
 
@@ -109,7 +109,7 @@ struct slu_put {
 
 	const char *share; /* question: the shares of a queue take turns; NULL: none */
 
-	/* Question: terms of its own, instead of those of the queue. */
+	/* Question: terms of its own, in place of the queue's. */
 	slu_time lease;                  /* of a claim that names none; 0: the queue's */
 	slu_time max_runtime;            /* after which its lease ends, however often it is extended; 0: none */
 	slu_time deadline;               /* instead of ttl: when it becomes a dead letter, wall clock; 0: none */

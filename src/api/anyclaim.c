@@ -49,7 +49,7 @@ returned(struct op *op)
 	post_one(op, one_back);
 }
 
-/* All but the winner go back; `then` waits for that, because the memory is that of the apicall. */
+/* All but the winner go back; `then` waits for that, because the memory belongs to the apicall. */
 static void
 return_others(struct apicall *a)
 {

@@ -51,7 +51,7 @@ struct api {
 	struct server *server;                            /* for its metrics; NULL: none */
 	void (*more_metrics)(void *arg, struct buf *out); /* appends metrics of the process; NULL: none */
 	void *more_arg;
-	const struct dialect *const *dialects; /* api/dialect.h: those of its routes */
+	const struct dialect *const *dialects; /* api/dialect.h: the dialects of its routes */
 	struct guard *guard;
 	struct clock *clock;
 	struct slu_log *log;

@@ -354,7 +354,7 @@ fanout_why(const struct fanout *g, const struct fanout_part *p, struct slu_err *
 			       broker_shard_name(g->api->broker, p->lane), time / SLU_MS);
 }
 
-/* The lanes of a store have a mark each, those of another shard have its name. */
+/* The lanes of a store have a mark each; the lanes of another shard have its name. */
 static void
 add_shard(struct fanout_missing *m, const struct broker *b, uint32_t lane)
 {

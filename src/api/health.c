@@ -62,7 +62,7 @@ add(struct state *s, const struct slu_err *err, int64_t shard)
 		s->reasons[s->n++] = (struct reason){ *err, shard };
 }
 
-/* The lanes of a shared shard have one store; those of others have a log each. */
+/* The lanes of a shared shard have one store; the lanes of others have a log each. */
 static bool
 same_store(const struct broker *b, int64_t x, int64_t y)
 {

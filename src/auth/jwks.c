@@ -2,7 +2,7 @@
  * jwks.c - keys out of a JSON Web Key Set, RFC 7517 and RFC 7518, section 6.
  *
  *      kty   members   algorithm
- *      oct   k         the one that `alg` names, which must be there
+ *      oct   k         named by `alg`, which is required
  *      RSA   n, e      RS256
  *      EC    x, y      ES256, crv P-256
  *      OKP   x         EdDSA, crv Ed25519

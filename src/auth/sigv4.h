@@ -62,7 +62,7 @@ bool sigv4_is(struct slice authorization);
 /* Returns SLU_EAUTH if it is malformed. */
 int sigv4_parse(struct sigv4 *out, struct slice authorization, struct slu_err *err);
 
-/* Returns SLU_EAUTH if the signature is not that of the secret, or too old. */
+/* Returns SLU_EAUTH if the secret has another signature, or the signature is too old. */
 int sigv4_check(const struct sigv4 *s, const struct sigv4_request *q, struct slice secret, uint64_t generation,
 		slu_time now, struct sigv4_cache *cache, struct slu_err *err);
 

@@ -37,11 +37,11 @@ host_of(struct slice s)
 }
 
 /* A host in numbers. */
-struct number {
+struct host_number {
 	bool is_one, loopback;
 };
 
-static struct number
+static struct host_number
 number_of(struct slice host)
 {
 	const bool bracketed = host.n > 2 && host.p[0] == '[' && host.p[host.n - 1] == ']';
@@ -52,16 +52,16 @@ number_of(struct slice host)
 	if (bracketed)
 		host = (struct slice){ host.p + 1, host.n - 2 };
 	if (host.n >= sizeof text)
-		return (struct number){ false, false };
+		return (struct host_number){ false, false };
 	memcpy(text, host.p ? host.p : "", host.n);
 	text[host.n] = '\0';
 	if (bracketed)
 		return inet_pton(AF_INET6, text, &v6) == 1
-			       ? (struct number){ true, IN6_IS_ADDR_LOOPBACK(&v6) }
-			       : (struct number){ false, false };
+			       ? (struct host_number){ true, IN6_IS_ADDR_LOOPBACK(&v6) }
+			       : (struct host_number){ false, false };
 	return inet_pton(AF_INET, text, &v4) == 1
-		       ? (struct number){ true, ntohl(v4.s_addr) >> 24 == 127 }
-		       : (struct number){ false, false };
+		       ? (struct host_number){ true, ntohl(v4.s_addr) >> 24 == 127 }
+		       : (struct host_number){ false, false };
 }
 
 static bool

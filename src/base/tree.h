@@ -8,7 +8,7 @@
  *      a:2
  *
  * A binary search tree that stays flat by a second order: every item has a weight. With
- * weights that an outsider cannot predict (a keyed hash) its depth is that of a random
+ * weights that an outsider cannot predict (a keyed hash) its depth is the depth of a random
  * tree, in whatever order items come. The caller compares items and gives their weights:
  *
  *         static int job_cmp(const void *slab, uint32_t h, const void *key);

@@ -151,7 +151,7 @@ void bean_jobs_release(struct bean_conn *bc);
 struct bean_record {
 	struct message m;
 	struct slice payload;
-	slu_time ttr;  /* 0: the message has none, its lease is that of the queue */
+	slu_time ttr;  /* 0: the message has none, its lease comes from the queue's policy */
 	uint32_t pri;  /* as it was put */
 	bool has_prio; /* pri is higher than a message's priority can be */
 	int rc;

@@ -120,7 +120,7 @@ has_lease(const struct reserve *s, slu_time ttr)
 	return s->any.won->op->claim.lease == 0 ? !ttr || row->until - row->claimed == longest : ttr == s->lease;
 }
 
-/* The lease is that of the message. If it has none, its ttr is known when the record is read: until then the lease is that of
+/* The lease is the message's own. If it has none, its ttr is known when the record is read: until then the lease comes from
  * the claim. */
 static void
 have_record(struct apicall *a)

@@ -127,7 +127,7 @@ latency_run(const struct served *s, const struct scenario_conf *conf, struct fig
 	(void)snprintf(c.queue, sizeof c.queue, "latency-%ld", (long)getpid());
 	if (pthread_create(&c.thread, NULL, consume, &c) != 0) {
 		slu_client_free(c.client);
-		return slu_fail(err, SLU_EFAILED, "no thread");
+		return slu_fail(err, SLU_EFAILED, "cannot start a thread");
 	}
 	rc = produce(&c, conf, f, err);
 	atomic_store(&c.stopping, true);

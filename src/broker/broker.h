@@ -140,7 +140,7 @@ struct broker_conf {
 struct broker_totals {
 	uint64_t ops;
 	uint64_t batches;
-	uint64_t accepted; /* messages, without those of a known idempotency key */
+	uint64_t accepted; /* messages, without repeats of a known idempotency key */
 	uint64_t delivered;
 	uint64_t returned;
 	uint64_t acked;
@@ -153,7 +153,7 @@ struct broker_totals {
 int broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err *err);
 
 /*
- * Prepares another map. Takes the map, also if it fails. Opens those of the n shards that are not open
+ * Prepares another map. Takes the map, also if it fails. Opens each of the n shards that is not open
  * yet; the others stay as they are. If a shard cannot be opened, those that were opened before it
  * stay open. One caller at a time.
  *   SLU_EINVAL   the map names an unknown shard, or there are too many lanes

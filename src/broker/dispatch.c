@@ -359,7 +359,7 @@ dispatch_leave(struct dispatch *d, struct op *op)
 
 /* ---- Waking ---- */
 
-/* Marks all waitlists except those of streams: messages give no credit. */
+/* Marks all waitlists except waitlists of streams: messages give no credit. */
 static void
 mark_all(struct dispatch *d, uint32_t n)
 {

@@ -20,7 +20,7 @@ enum {
 struct client_beat {
 	const char *name;
 	const char *queue;
-	const char *space; /* NULL = that of the client */
+	const char *space; /* NULL = the client's */
 	const char *instance;
 	unsigned slots, used, lost;
 };

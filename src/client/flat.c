@@ -67,7 +67,7 @@ out_key(struct json_out *w, const struct slu_client *c, const struct slu_client_
 		return 0;
 	}
 	if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-		return slu_fail(err, SLU_EFAILED, "no random numbers: %m");
+		return slu_fail(err, SLU_EFAILED, "cannot get random numbers: %m");
 	for (size_t i = 0; i < sizeof bytes; i++)
 		(void)snprintf(text + 2 * i, 3, "%02x", bytes[i]); /* fits */
 	out_text(w, "idempotency_key", text);

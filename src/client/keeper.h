@@ -9,7 +9,7 @@
  *         keeper_stop(&k);
  *
  * keep returns 0, or SLU_ELEASE or SLU_ENOTFOUND if the lease is lost. After any other error the keeper
- * tries again soon; the lease is lost when it has ended. A lost lease is not extended any more. Nor is that of a message that
+ * tries again soon; the lease is lost when it has ended. A lost lease is not extended any more. Nor is the lease of a message that
  * was canceled (SLU_ESTOP); its holder may settle it until the lease ends.
  */
 #ifndef CLIENT_KEEPER_H

@@ -39,7 +39,7 @@ make_boundary(struct sending *s, struct slu_err *err)
 	uint64_t random[2];
 
 	if (getrandom(random, sizeof random, 0) != sizeof random)
-		return slu_fail(err, SLU_EFAILED, "no random numbers: %m");
+		return slu_fail(err, SLU_EFAILED, "cannot get random numbers: %m");
 	(void)snprintf(s->boundary, sizeof s->boundary, "sluice-%016" PRIx64 "%016" PRIx64,
 		       random[0], random[1]);
 	(void)snprintf(s->type, sizeof s->type, "multipart/related; boundary=%s", s->boundary);

@@ -45,7 +45,7 @@ static const struct option options[] = {
 	{ .key = "node.id", .kind = &count_kind, .offset = AT(node_id), .standard = "0", .min = 0, .max = 1023,
 	  .value = "N", .doc = "part of every id; servers that share work need different numbers" },
 	{ .key = "advertise", .kind = &text_kind, .offset = AT(advertise), .standard = "",
-	  .value = "ADDRESS", .doc = "with --store: the address of this server for clients of other servers; empty: that of the first listener" },
+	  .value = "ADDRESS", .doc = "with --store: the address of this server for clients of other servers; empty: the address of the first listener" },
 	{ .key = "beanstalk.namespace", .kind = &text_kind, .offset = AT(beanstalk_namespace), .standard = "default",
 	  .value = "NAME", .doc = "with --listen beanstalk://: the namespace whose queues are the tubes" },
 	{ .key = "beanstalk.max_job_size", .kind = &size_kind, .offset = AT(beanstalk_max_job), .standard = "65535", .min = 1, .max = 64 << 20,

@@ -162,7 +162,7 @@ struct conf {
 	/* Flags that are not settings. */
 	bool help, version, print_config, print_doc, check_config, json;
 
-	/* All rows: the server's and, with their server_key, those of the engines. */
+	/* All rows: the server's and, with their server_key, the engines'. */
 	struct option rows[OPTIONS_MAX];
 	unsigned n_rows;
 	char engine_names[CONF_ENGINE_TEXT], engine_doc[CONF_ENGINE_TEXT];

@@ -1,5 +1,5 @@
 /*
- * sharding.c - entries of a file become rules; those of shards go to sharding_shard.c.
+ * sharding.c - entries of a file become rules; entries of shards go to sharding_shard.c.
  */
 #include "conf/sharding_private.h"
 

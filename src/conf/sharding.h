@@ -27,7 +27,7 @@
  *      does not use them. A configuration without shards has no map.
  *  SHARDING-5  No output shows secrets.
  *  SHARDING-6  An entry of `shards` has the rows below and the rows of its engine (engine/engine.h). The
- *      engine is the one that `engine` names beside the shards, unless the entry says otherwise.
+ *      engine is named by `engine` beside the shards, unless the entry names another.
  *      `<engine>.shards.<name>` is another spelling of `shards.<name>` in which <engine> is the
  *      default: redis.shards.heavy.
  */
@@ -118,7 +118,7 @@ void sharding_take(struct sharding *s, const char *file, const struct yaml_entry
 /* When all values are there: SHARDING-2. Adds the shard `default` if something names it. */
 void sharding_check(struct conf *c, struct conf_faults *faults);
 
-/* Does anybody speak of shards? SHARDING-4 */
+/* Does a setting name shards? SHARDING-4 */
 bool sharding_is_used(const struct conf *c);
 
 /* The map of checked settings; of that version. Returns SLU_ENOMEM. */

@@ -177,7 +177,7 @@ struct change {
 	uint32_t queue;
 	uint32_t msg; /* from deciding to applying; not in records */
 	int32_t prio;
-	slu_time at; /* shard time; not before that of the previous change */
+	slu_time at; /* shard time; not before the time of the previous change */
 	uint64_t id;
 	uint64_t number;
 	uint64_t token;

@@ -23,7 +23,7 @@ struct search {
 	const char *end;
 	const char *before; /* end of the one before it; NULL: it is the first */
 	int64_t index;
-	struct slice value; /* of the one that was found */
+	struct slice value; /* of the member that was found */
 	struct slice cut;
 	unsigned found;
 	bool cut_next; /* it was the first: what follows it, up to the next, goes too */
@@ -140,7 +140,7 @@ put_missing(struct buf *out, const struct json_path *path, unsigned from, struct
 		json_out_close(&w);
 }
 
-/* The value of the spot, an object, has more members now: those of the object `more`. */
+/* The value of the spot, an object, gets the members of the object `more`. */
 static int
 add_members(struct slice document, struct slice object, struct slice more, struct buf *out,
 	    struct slu_err *err)

@@ -13,7 +13,7 @@ int mutation_no_room(const struct buf *out, size_t bytes, struct slu_err *err);
  * large. */
 int mutation_add(struct slice a, struct slice b, struct buf *out, struct slu_err *err);
 
-/* Writes the document changed by a mutation whose path has wildcards; the errors are those of
+/* Writes the document changed by a mutation whose path has wildcards; the errors are as of
  * mutations_apply. */
 int mutation_apply_each(const struct mutation *m, struct slice document, struct buf *out,
 			struct slu_err *err);

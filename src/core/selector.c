@@ -527,7 +527,7 @@ add_node(struct selector_reader *rd, const struct kind *kind)
 	return n;
 }
 
-/* Enter the object or array that comes next, whose parts are those of node. */
+/* Enter the object or array that comes next; its parts are the parts of node. */
 static void
 open_level(struct selector_reader *rd, const struct selector_node *n, bool array)
 {

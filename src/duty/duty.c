@@ -236,7 +236,7 @@ duty_start(struct duty *d, struct broker *b, struct slu_err *err)
 {
 	d->broker = b;
 	if (pthread_create(&d->thread, NULL, run, d))
-		return slu_fail(err, SLU_EDOWN, "no thread for %s", d->kind->queue);
+		return slu_fail(err, SLU_EDOWN, "cannot start a thread for %s", d->kind->queue);
 	d->runs = true;
 	return 0;
 }

@@ -82,7 +82,7 @@ struct duty {
 	uint32_t n, room;
 	uint64_t expected; /* changes that the thread knows of */
 	slu_time loaded;   /* by the monotonic clock */
-	bool stale;        /* the rows are not those of the shards any more */
+	bool stale;        /* the shards have other rows by now */
 	bool failing;
 
 	/* Shared. */

@@ -24,7 +24,7 @@ void opwait_release(struct opwait *w);
 /* Begins an op. */
 void opwait_op(struct opwait *w, struct op *op, enum op_verb verb, struct slice space, struct slice queue);
 
-/* Posts the n ops and waits for all answers: each op has its rc. Returns that of the first. */
+/* Posts the n ops and waits for all answers: each op has its rc. Returns the rc of the first. */
 int opwait_run(struct opwait *w, struct broker *b, struct op *ops, uint32_t n);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * zones.h - the time zones of this machine by name, each read once.
  *
- * The files are those of the folder $TZDIR, or of /usr/share/zoneinfo. A newer file is seen after a restart.
+ * The files come from the folder $TZDIR, or from /usr/share/zoneinfo. A newer file is seen after a restart.
  * Any thread.
  */
 #ifndef DUTY_ZONES_H

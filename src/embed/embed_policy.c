@@ -19,7 +19,7 @@ _Static_assert(sizeof((struct slu_policy *)0)->rules == RULES_TEXT && sizeof((st
 
 /* ---- The numbers of both structs ---- */
 
-struct number {
+struct policy_number {
 	size_t given, stored; /* their places */
 };
 
@@ -30,7 +30,7 @@ struct number {
 
 _Static_assert(sizeof(unsigned) == sizeof(uint32_t), "numbers are copied as bytes");
 
-static const struct number numbers[] = {
+static const struct policy_number numbers[] = {
 	NUMBER(max_depth),
 	NUMBER(max_rate),
 	NUMBER(burst),

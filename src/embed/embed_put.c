@@ -68,7 +68,7 @@ check_put(const struct slu_put *in, struct slu_err *err)
 	return 0;
 }
 
-/* The texts of a put that are not those of the caller, in the arena. */
+/* The texts of a put that do not come from the caller, in the arena. */
 static int
 fill_names(const struct slu_broker *b, const struct slu_put *in, struct arena *a, struct op_put *out, struct slu_err *err)
 {

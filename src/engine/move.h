@@ -77,7 +77,7 @@
  *           set aside here, and may leave soon, GIVE fails with SLU_EBUSY and the limit "move".
  *           REFUSE asks whether a batch has come. If not, it never will: its GIVE fails with
  *           SLU_EMOVED from then on.
- *  MOVE-9   GIVE lifts the counter of tokens to at least that of the giver. So no token of a message is
+ *  MOVE-9   GIVE lifts the counter of tokens to at least the counter of the giver. So no token of a message is
  *           given again for that message, and a former holder is refused.
  *           Former shards deliver, too, and the tokens of a key must rise when its sequence ends there and
  *           continues here: the answer with op->home.elsewhere has the counter, and the next shard
@@ -165,7 +165,7 @@ struct op_move {
 	uint64_t given;            /* GIVE: how many puts are new here; REFUSE: 1 = the batch has come */
 };
 
-/* MOVE-9: fills in a GIVE without rows that lifts the counter of a shard to that of a former one.
+/* MOVE-9: fills in a GIVE without rows that lifts the counter of a shard to the counter of a former one.
  * Returns false if that is not needed. */
 static inline bool
 move_lift(struct op_move *m, uint64_t counter, uint64_t former)

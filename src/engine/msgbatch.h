@@ -8,7 +8,7 @@
  * A batch is a message in the queue MSGBATCH_QUEUE of its namespace; its id is the id of the batch, and its payload is
  * struct msgbatch. It is due when something has to happen by itself, and nobody claims it. A member names its batch
  * (struct terms, `batch`). An event is a message in MSGBATCH_QUEUE that names the batch, too; its payload is struct
- * msgbatch_event. So records, replay, cleaning, moves, backups and takeovers are those of messages.
+ * msgbatch_event. So records, replay, cleaning, moves, backups and takeovers treat it as a message.
  *
  *  MSGBATCH-1  Members join on the shard of their batch: it counts them and accepts them, or promises them by its outbox
  *              (engine/outbox.h), in one group.

@@ -53,7 +53,7 @@ struct op_ref {
 
 /* OP_ENQUEUE, FINISH, SCHEDULE: one message. */
 struct op_put {
-	/* Namespace and queue with n 0 are those of the op. id 0: the broker gives one. due is shard
+	/* Namespace and queue with n 0: as of the op. id 0: the broker gives one. due is shard
 	 * time (the wall clock) and stays as it is; 0: the engine sets it. The engine sets number,
 	 * accepted and expires. A payload that is too large for a record comes in a file:
 	 * engine/payload.h. */
@@ -69,7 +69,7 @@ struct op_put {
 	bool ruled;            /* engine only: this try has applied an admission rule; own_prio and own_due: before that */
 	int32_t own_prio;
 	slu_time own_due;
-	uint64_t own_id; /* engine only: the id of the message while m.id is that of the first; or 0 */
+	uint64_t own_id; /* engine only: the id of the message while m.id is the id of the first; or 0 */
 	uint64_t given;  /* INTAKE of an outbox: the id that the message has; 0: the broker gives one */
 	uint64_t entry;  /* FINISH, answer: the id of its entry in the outbox (engine/outbox.h); 0: no entry */
 	uint32_t line;   /* FINISH, answer: the lane that gets the entry */
@@ -89,7 +89,7 @@ struct op_item {
 	uint64_t token;     /* of the lease; 0: the current lease */
 	struct slice text;  /* ack: the result; nack: the error; extend: the checkpoint, JSON, which becomes the state of the
 			     * message (LOCK-12 of core/locks/locks.h); may be empty */
-	slu_time time;      /* extend: the lease, 0: that of the queue; nack: the delay, or
+	slu_time time;      /* extend: the lease, 0: as the queue's policy; nack: the delay, or
 			     * LEDGER_BY_POLICY */
 	bool defer;         /* nack: no failure, the message is only postponed */
 	bool dead;          /* nack: to the dead letters */
@@ -538,7 +538,7 @@ struct op {
 	uint32_t max_uses;       /* room in uses: 1 or more */
 	uint32_t n_uses;         /* uses that are filled in */
 	struct trend_row *steps; /* TREND: room for max_steps, oldest first */
-	uint32_t max_steps;      /* at most those of the scale */
+	uint32_t max_steps;      /* at most the steps of the scale */
 	uint32_t n_steps;        /* steps that are filled in */
 	uint32_t failed;         /* ENQUEUE, INTAKE: which of the puts was refused */
 	uint64_t count;          /* PURGE, FORGET: messages that went. STATS, WHY: claims that wait, also
@@ -615,7 +615,7 @@ op_parts(const struct op *op)
 	return op->n_puts ? op->n_puts : op->n_items;
 }
 
-/* The names of the i-th put or item; of the op, if it has neither, or is a step. Names with n 0 are those of the op. */
+/* The names of the i-th put or item; of the op, if it has neither, or is a step. A name with n 0: as of the op. */
 struct op_names op_names(const struct op *op, uint32_t i);
 
 static inline bool
@@ -651,7 +651,7 @@ void op_unpin(struct op *op);
 
 /* ---- For engines ---- */
 
-/* Puts without a namespace, a queue or a spelling get those of the op. */
+/* Puts without a namespace, a queue or a spelling get it from the op. */
 void op_name_puts(struct op *op);
 
 /* Before a put is tried: resets what an earlier try, perhaps on another shard, has set. */

@@ -6,7 +6,7 @@
  *      and an entry for each message of B  ──INTAKE──>  and the number of the last entry
  *      the entries are deleted             <──────────
  *
- * An entry is a message of A in the namespace OUTBOX_SPACE. The name of its queue is that of the lane of B: the
+ * An entry is a message of A in the namespace OUTBOX_SPACE. Its queue has the name of the lane of B: the
  * entries of this queue are the line from A to B. The payload of an entry is the record of the promised message
  * (engine/message.h), its correlation id is the source in hex, and its number in the ledger is its place in
  * the line. broker/outbox.h sends the entries.
@@ -15,7 +15,7 @@
  *  OUTBOX-2  B accepts an entry once: a batch whose first number is not above the last number that B has
  *            seen from the source changes nothing (struct op_intake).
  *  OUTBOX-3  A sends a batch after the batch before it was accepted, so messages with one key keep their order.
- *  OUTBOX-4  A source is drawn when A is opened: numbers of an earlier life never meet those of a later one.
+ *  OUTBOX-4  A source is drawn when A is opened: numbers of an earlier life never meet numbers of a later one.
  *  OUTBOX-5  A line has at most quota.outbox entries. A step that would make more fails with SLU_EOUTBOX.
  *  OUTBOX-6  B counts the messages for depths and rates, and these never refuse them. A full disk or memory at B
  *            lets them wait in A.

@@ -198,7 +198,7 @@ launch(struct slu_worker *w, struct slu_err *err)
 		if (rc) {
 			hurry(w, PQUEUE_LEAVE_NOW);
 			(void)await_end(w, SLU_NEVER); /* leave is set, so they end at once */
-			return slu_fail(err, SLU_EDOWN, "no thread for a worker: %s",
+			return slu_fail(err, SLU_EDOWN, "cannot start a thread for a worker: %s",
 					strerrordesc_np(rc));
 		}
 		w->n_threads++;

@@ -110,7 +110,7 @@ choose_delay(struct attempt *a)
 	return 0;
 }
 
-/* An open session is always closed. The handler's result is that of the job: after 0 it may have
+/* An open session is always closed. The handler's result is the job's result: after 0 it may have
  * freed the data, so a panic in close is only logged. */
 static int
 run_in_session(struct attempt *a)

@@ -36,7 +36,7 @@ enum {
 	HAS_IDEM = 1 << 10,
 	HAS_DEADLINE = 1 << 23,
 	HAS_UNIQUE = 1 << 24,
-	/* Members that need no check beside that of their row. */
+	/* Members that need no check beside the check of their row. */
 	PLAIN = 1 << 0 | 1 << 1 | HAS_PAYLOAD | HAS_TEXT | HAS_JSON | 1 << 5 | HAS_DELAY | HAS_TTL,
 	N_FIXED = 5 /* rows that an item of a batch has in other forms: queue and payload */
 };

@@ -1,6 +1,5 @@
 #include "http/query.h"
 
-
 void
 query_init(struct query *q, struct slice encoded, char *out, size_t room)
 {

@@ -28,7 +28,7 @@
  * by the limits and is twice 256 bytes for common heads; the memory of a large head is freed when
  * the next request begins.
  *
- * Rules beyond the RFC, all of which refuse more:
+ * Rules beyond the RFC; each refuses more:
  *  REQUEST-1  Lines end in CRLF. A bare LF is refused, and a CR anywhere else.
  *  REQUEST-2  A body has one length: one Content-Length of digits, or one Transfer-Encoding that
  *             is `chunked` (any case). Both, two of one, or a Transfer-Encoding in HTTP/1.0 are

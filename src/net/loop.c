@@ -170,7 +170,7 @@ loop_reserve(struct loop *l, unsigned files, struct slu_err *err)
 	munmap(room, bytes);
 	watch_highest(l, files < limit ? files : (unsigned)limit);
 	if (uv_queue_work(&l->uv, &l->first_work, do_nothing, NULL))
-		return slu_fail(err, SLU_EDOWN, "no threads to read files");
+		return slu_fail(err, SLU_EDOWN, "cannot start the threads that read files");
 	return 0;
 }
 

@@ -155,7 +155,7 @@ void server_set_limits(struct server *s, unsigned max_connections, size_t max_bo
 /* The shared state of a protocol of this server: protocol.open. */
 void *server_protocol_state(const struct server *s, const struct protocol *p);
 
-/* Append the server's metrics, and those of its protocols, as Prometheus text. Any
+/* Append the metrics of the server and of its protocols, as Prometheus text. Any
  * thread. */
 void server_metrics(struct server *s, struct buf *out);
 

@@ -172,7 +172,7 @@ projection_start(struct projection *p, struct broker *b, struct slu_err *err)
 	if (rc)
 		return rc;
 	if (pthread_create(&p->thread, NULL, run, p))
-		return slu_fail(err, SLU_EDOWN, "no thread for the projection");
+		return slu_fail(err, SLU_EDOWN, "cannot start a thread for the projection");
 	p->runs = true;
 	return 0;
 }

@@ -243,7 +243,7 @@ int
 caches_start(struct caches *c, struct slu_err *err)
 {
 	if (pthread_create(&c->thread, NULL, run, c) != 0)
-		return slu_fail(err, SLU_EDOWN, "no thread for the caches of shards");
+		return slu_fail(err, SLU_EDOWN, "cannot start a thread for the caches of shards");
 	c->started = true;
 	return 0;
 }

@@ -200,7 +200,7 @@ make_inbox(struct inboxes *all, const char *url, struct server_inbox **out, stru
 	in->conf.counts = &in->counts;
 	rc = in->url && in->stop_fd >= 0 ? open_client(in, err) : slu_fail(err, SLU_ENOMEM, "out of memory");
 	if (!rc && pthread_create(&in->thread, NULL, run, in))
-		rc = slu_fail(err, SLU_EDOWN, "no more threads");
+		rc = slu_fail(err, SLU_EDOWN, "cannot start a thread");
 	if (rc)
 		free_inbox(in);
 	else

@@ -56,7 +56,7 @@ struct node_hand {
 	struct clock *clock;
 	const struct engine_ops *engine;
 	struct disk *disk;
-	const struct dialect *const *dialects; /* api/dialect.h; NULL: those of the server */
+	const struct dialect *const *dialects; /* api/dialect.h; NULL: the dialects of the server */
 	const struct protocol *protocol;       /* of addresses without a scheme; NULL: HTTP */
 };
 

@@ -83,7 +83,7 @@ start(struct storeformat *f, uint32_t format, struct slu_err *err)
 	f->wanted = format;
 	f->err = (struct slu_err){ 0 };
 	if (pthread_create(&f->thread, NULL, raise_settings, f))
-		return slu_fail(err, SLU_EDOWN, "no more threads");
+		return slu_fail(err, SLU_EDOWN, "cannot start a thread");
 	f->started = f->runs = true;
 	return 0;
 }

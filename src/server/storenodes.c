@@ -88,7 +88,7 @@ add_nodes(struct nodes_view *out, const struct members *m, slu_time now)
 	return rc;
 }
 
-/* shards: those of the store. */
+/* shards: how many the store has. */
 static void
 fill_shards(const struct nodes_view *v, const struct members *m, struct nodes_shard *shards, uint32_t n_shards)
 {

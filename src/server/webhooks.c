@@ -270,7 +270,7 @@ post(struct webhooks *w, const char *url, const struct message *m, bool *final, 
 
 /* --- a webhook ---------------------------------------------------------------- */
 
-struct one {
+struct webhook_call {
 	struct webhooks *webhooks;
 	struct op op;
 	struct op_row row;
@@ -283,7 +283,7 @@ struct one {
 static void
 on_done(struct op *op)
 {
-	struct one *const one = op->owner;
+	struct webhook_call *const one = op->owner;
 
 	pthread_mutex_lock(&one->mtx);
 	one->done = true;
@@ -292,7 +292,7 @@ on_done(struct op *op)
 }
 
 static int
-run(struct one *one)
+run(struct webhook_call *one)
 {
 	int rc;
 
@@ -308,14 +308,14 @@ run(struct one *one)
 }
 
 static void
-begin(struct one *one, enum op_verb verb)
+begin(struct webhook_call *one, enum op_verb verb)
 {
 	op_init(&one->op, verb, SLICE(WEBHOOK_SPACE), SLICE(WEBHOOK_QUEUE), on_done, one);
 }
 
 /* A nack without a delay defers: the server stops. */
 static void
-settle(struct one *one, enum op_verb verb, slu_time delay)
+settle(struct webhook_call *one, enum op_verb verb, slu_time delay)
 {
 	begin(one, verb);
 	one->item = (struct op_item){
@@ -348,7 +348,7 @@ is_stale(const struct op_row *row, const struct message *m)
 }
 
 static void
-send_one(struct one *one, const struct message *m)
+send_one(struct webhook_call *one, const struct message *m)
 {
 	struct webhooks *const w = one->webhooks;
 	char why[CURL_ERROR_SIZE], url[CODEQ_WEBHOOK + 1];
@@ -383,7 +383,7 @@ send_one(struct one *one, const struct message *m)
 
 /* Returns false if there was nothing to send. */
 static bool
-look(struct one *one)
+look(struct webhook_call *one)
 {
 	struct slu_err err = { 0 };
 	struct message m;
@@ -449,7 +449,7 @@ kick(void *arg)
 
 /* Webhooks of the time before the start. */
 static void
-look_at_start(struct one *one)
+look_at_start(struct webhook_call *one)
 {
 	struct op_queue seen = { 0 };
 	uint64_t n = 0;
@@ -470,7 +470,7 @@ thread(void *arg)
 {
 	const struct sender *const s = arg;
 	struct webhooks *const w = s->webhooks;
-	struct one *const one = mem_zalloc(sizeof *one);
+	struct webhook_call *const one = mem_zalloc(sizeof *one);
 	uint64_t kicks = 0;
 	bool work = false;
 
@@ -518,7 +518,7 @@ webhooks_start(struct node *n, struct slu_err *err)
 		s->webhooks = w;
 		s->first = w->n_senders == 0;
 		if (pthread_create(&s->thread, NULL, thread, s))
-			return slu_fail(err, SLU_EDOWN, "no thread for webhooks");
+			return slu_fail(err, SLU_EDOWN, "cannot start a thread for webhooks");
 	}
 	return 0;
 }

@@ -280,7 +280,7 @@ start(struct store_pool *p, unsigned threads, struct slu_err *err)
 
 		*seat = (struct seat){ .pool = p, .last = p->n_seats ? OTHERS : URGENT };
 		if (pthread_create(&seat->thread, NULL, serve, seat))
-			return slu_fail(err, SLU_EDOWN, "store: no more threads");
+			return slu_fail(err, SLU_EDOWN, "store: cannot start a thread");
 		pthread_setname_np(seat->thread, "store");
 	}
 	return 0;

@@ -103,7 +103,7 @@ run_race(struct race *r, struct slu_err *err)
 		pthread_join(threads[i], NULL);
 	if (!r->off)
 		return judge(r, err);
-	slu_fail(err, SLU_EDOWN, "the system has no more threads");
+	slu_fail(err, SLU_EDOWN, "cannot start a thread");
 	return STORE_FAILED;
 }
 
@@ -116,7 +116,7 @@ store_probe(struct store *s, struct slu_err *err)
 	if (!s->ops->probed)
 		return STORE_OK;
 	if (getrandom(&random, sizeof random, 0) != sizeof random) {
-		slu_fail(err, SLU_EDOWN, "the system has no random numbers");
+		slu_fail(err, SLU_EDOWN, "cannot get random numbers");
 		return STORE_FAILED;
 	}
 	for (unsigned i = 0; i < PROBE_RACES && result == STORE_OK; i++) {

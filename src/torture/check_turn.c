@@ -1,7 +1,7 @@
 /*
  * check_turn.c - whose turn it is, what limits keep back, acks that enqueue: I11, I12, I13.
  *
- * The share, priority and attribute of a delivery are those of its push. A delivery whose push has no known id counts for
+ * A delivery has the share, priority and attribute of its push. A delivery whose push has no known id counts for
  * nothing, so the rules find less than there is, and never more.
  */
 #include "torture/check_private.h"

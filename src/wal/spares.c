@@ -495,7 +495,7 @@ spares_need(struct spares *st, uint32_t n, uint32_t size, enum wal_use use, stru
 	return rc;
 }
 
-/* The best spare of that size; if there is none, of a larger size. Under mtx. */
+/* The best spare of that size, or of a larger size if no spare has it. Under mtx. */
 static struct segment *
 find_spare(const struct spares *st, uint32_t size)
 {

@@ -3,7 +3,7 @@
  *
  * The order is: take the lock; let the mirror mend the folder; list the files; read the heads of all segments and
  * `durable`; replay, which finds the end of the log and cuts its tail; adopt the spares;
- * make a first segment if there is none. Then everything found is synced: a killed process
+ * make a first segment if the folder is empty. Then everything found is synced: a killed process
  * may have left it only in the kernel's memory, and from now on callers rely on it. The
  * record that begins a new life comes last.
  */

@@ -57,7 +57,7 @@ def results(server, ids):
 
 
 def lease_of(before, key):
-    """A lease id is shown to who sends it: the one that was told before."""
+    """The server shows a lease id to the client that sends it: the id that it answered before."""
     lease = before["states"][key]["described"].get("lease_id") if before else None
     return {"X-Lease-ID": lease} if lease else {}
 

@@ -28,7 +28,7 @@ class Certs:
                 "-days", "30", cwd=self.folder)
 
     def make(self, name, *names, ca="ca", subject=None, expired=False, into=None):
-        """name.pem and name.key, or those of another name."""
+        """name.pem and name.key, or the files of another name."""
         into = into or name
         extensions = "[x]\nkeyUsage=digitalSignature\n"
         if names:

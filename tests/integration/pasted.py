@@ -2,7 +2,7 @@
 
     printed = run(shell_blocks(page), folder, {"127.0.0.1:7171": "127.0.0.1:40123"})
 
-Only addresses are replaced: those of the page by those of the test, since no test may use a
+Only addresses are replaced: the test puts its own in place of the page's, since no test may use a
 fixed port; and /tmp/, /srv/ and /var/lib/ by a folder of its own.
 """
 import os

@@ -56,7 +56,7 @@ class Answer:
 
 
 def without(options, names):
-    """Options, without those of these names and their values."""
+    """Options, without the options of these names and their values."""
     return [word for before, word in zip((None, *options), options) if word not in names and before not in names]
 
 
@@ -264,7 +264,7 @@ class Server:
         return sorted(p for p in Path(self.folder).glob("**/payloads/*") if p.is_file())
 
     def metrics(self):
-        """The text of /metrics. `forwarded`: the metrics of shards are those of the owner."""
+        """The text of /metrics. `forwarded`: the metrics of shards come from the owner."""
         text = self.get("/metrics").text
         if not self.owner:
             return text

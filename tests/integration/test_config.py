@@ -1,4 +1,4 @@
-"""Settings: where they come from, what is said of wrong ones, reloads."""
+"""Settings: where they come from, errors of wrong ones, reloads."""
 import json
 import os
 import random
@@ -143,7 +143,7 @@ def test_a_missing_or_too_large_file_is_reported(file):
     assert out.returncode == 2 and "file too large; expected at most 1048576 bytes" in out.stderr
 
 
-# What a server cannot start with, and what is said of it.
+# What a server cannot start with, and the error.
 UNUSABLE = {
     "engine: cloud": 'invalid engine "cloud"; expected log, memory, redis',
     "listen: ':0'": "--insecure",
@@ -302,7 +302,7 @@ def test_what_needs_a_restart_is_named_and_stays(folder, file):
             assert f'event="setting needs a restart" key={key} old={old} new={new}' in said
         assert "key=drain old=2s new=3s" in said and "changed=1" in said
         said = running.reload("shards: 4\nnode.id: 9\ndrain: 3s\n")
-        assert "key=shards old=1" in said, "it is said again: it still waits"
+        assert "key=shards old=1" in said, "it is logged again: it still waits"
 
 
 @pytest.mark.parametrize("text, says", [

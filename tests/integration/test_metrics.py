@@ -284,7 +284,7 @@ CHECKS = {
     "sluice_lock_keys": is_at_the_end("sluice_lock_keys", 2),
     "sluice_lock_leases": is_at_the_end("sluice_lock_leases", 1),
     "sluice_message_states": is_at_the_end("sluice_message_states", 1),
-    "sluice_log_segments": between("sluice_log_segments", 1 if ENGINE == "forwarded" else 2, 64),  # those of a store are larger
+    "sluice_log_segments": between("sluice_log_segments", 1 if ENGINE == "forwarded" else 2, 64),  # segments of a store are larger
     "sluice_log_spare_segments": between("sluice_log_spare_segments", 1, 8),
     "sluice_log_bytes": between("sluice_log_bytes", 8 << 20, 1 << 30),
     "sluice_log_live_bytes": between("sluice_log_live_bytes", 4 << 20, 8 << 20),

@@ -294,7 +294,7 @@ def test_without_a_word_of_shards_all_is_as_it_was(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "sharding: {enabled: false}\n"], ids=["unset", "off"])
 def test_nothing_tells_of_shards_where_there_are_none(tmp_path, stores, text):
-    """SH-106: answers, labels of metrics and keys are those of a server that knows of no shards."""
+    """SH-106: answers, labels of metrics and keys are as on a server without shards."""
     prefix = f"p{next(numbers)}"
     with Node(tmp_path, text, "--redis-address", stores[0].address, "--redis-prefix", prefix,
               engine="redis") as node:

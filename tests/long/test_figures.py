@@ -1,5 +1,5 @@
 """The figures that were promised, measured by `sluice bench` itself: ratios between
-two sides of one run where there is another side, generous bounds where there is none.
+two sides of one run where there is another side, else generous bounds.
 A row that misses its aim is measured once more before it fails, as others may use
 the machine."""
 import functools

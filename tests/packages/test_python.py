@@ -61,7 +61,7 @@ def shared(tmp_path_factory):
 
 
 class Blocking:
-    """Calls methods of a client: those of asyncio, too, as if they blocked."""
+    """Calls methods of a client; methods of asyncio as if they blocked."""
 
     def __init__(self, client):
         self.client = client

@@ -3,7 +3,6 @@
  */
 #include "members_world.h"
 
-
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
  *
  *  KEYS-1  An answer has the keys of one page of messages (ADMIN-1), those with the most messages first. Keys with one name
  *          on several pages are one key: the caller adds them up.
- *  KEYS-2  `front` is the message that the others of its key wait for: the one that is ready, delayed or leased. A page
+ *  KEYS-2  `front` is the message that the others of its key wait for: it is ready, delayed or leased. A page
  *          without it has none.
  */
 #include "api/admin/admin.h"

@@ -67,7 +67,7 @@ static const struct json_field fields[] = {
 	JSON_FIELD(i64, struct state, count),
 };
 
-/* A worker that names no command gets those of its token. */
+/* A worker that names no command gets the commands of its token. */
 static int
 take_types(struct apicall *a, struct slu_err *err)
 {

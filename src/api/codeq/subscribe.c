@@ -210,7 +210,7 @@ const struct codeq_action codeq_subscription_beat = { beat, sizeof(struct state)
 
 /* --- calls -------------------------------------------------------------------- */
 
-/* The path of a claim, from that of the create: "/v1/codeq/tasks", or "/v1/codeq/tasks/batch". */
+/* The path of a claim, from the path of the create: "/v1/codeq/tasks", or "/v1/codeq/tasks/batch". */
 static void
 claim_path(struct apicall *a, char *out, size_t size)
 {

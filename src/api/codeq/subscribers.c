@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <sys/random.h>
 
-struct row {
+struct subscriber_row {
 	enum subscriber_mode mode;
 	slu_time end;      /* of its ttl */
 	slu_time interval; /* SUBSCRIBERS-2 */
@@ -24,7 +24,7 @@ struct row {
 struct subscribers {
 	pthread_mutex_t mtx;
 	_Atomic unsigned n;
-	struct row *rows[SUBSCRIBERS_MAX];
+	struct subscriber_row *rows[SUBSCRIBERS_MAX];
 };
 
 int
@@ -85,11 +85,11 @@ put(char **at, struct slice text)
 	return copy;
 }
 
-static struct row *
+static struct subscriber_row *
 make(const struct subscriber *new, slu_time now)
 {
 	size_t n = new->space.n + new->url.n + new->group.n + 3;
-	struct row *r;
+	struct subscriber_row *r;
 	char *at;
 
 	for (unsigned i = 0; i < new->n_types; i++)
@@ -130,7 +130,7 @@ make_id(char id[static SUBSCRIBER_ID])
 }
 
 static bool
-has_same_types(const struct row *a, const struct row *b)
+has_same_types(const struct subscriber_row *a, const struct subscriber_row *b)
 {
 	const char *x = a->types, *y = b->types;
 	unsigned i = 0;
@@ -145,20 +145,20 @@ has_same_types(const struct row *a, const struct row *b)
 }
 
 static bool
-is_same(const struct row *a, const struct row *b)
+is_same(const struct subscriber_row *a, const struct subscriber_row *b)
 {
 	return a->mode == b->mode && slice_eq(a->space, b->space) && slice_eq(a->url, b->url) && slice_eq(a->group, b->group) &&
 	       has_same_types(a, b);
 }
 
 /* SUBSCRIBERS-1. NULL: no room. Otherwise r, or the equal one. */
-static struct row *
-place(struct subscribers *s, struct row *r)
+static struct subscriber_row *
+place(struct subscribers *s, struct subscriber_row *r)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < s->n; i++) {
-		struct row *const old = s->rows[i];
+		struct subscriber_row *const old = s->rows[i];
 
 		n += slice_eq(old->space, r->space);
 		if (!is_same(old, r))
@@ -177,7 +177,7 @@ int
 subscribers_add(struct subscribers *s, const struct subscriber *new, slu_time now, char id[static SUBSCRIBER_ID],
 		struct slu_err *err)
 {
-	struct row *const r = make(new, now), *placed;
+	struct subscriber_row *const r = make(new, now), *placed;
 	int rc = r ? make_id(r->id) : SLU_ENOMEM;
 
 	if (rc) {
@@ -206,7 +206,7 @@ subscribers_beat(struct subscribers *s, struct slice space, struct slice id, slu
 	pthread_mutex_lock(&s->mtx);
 	forget(s, now);
 	for (unsigned i = 0; i < s->n && rc; i++) {
-		struct row *const r = s->rows[i];
+		struct subscriber_row *const r = s->rows[i];
 
 		if (!slice_eq(slice_of(r->id), id) || !slice_eq(r->space, space))
 			continue;
@@ -220,7 +220,7 @@ subscribers_beat(struct subscribers *s, struct slice space, struct slice id, slu
 /* --- ready ---------------------------------------------------------------------- */
 
 static bool
-wants(const struct row *r, struct slice space, struct slice queue)
+wants(const struct subscriber_row *r, struct slice space, struct slice queue)
 {
 	const char *type = r->types;
 
@@ -233,28 +233,28 @@ wants(const struct row *r, struct slice space, struct slice queue)
 }
 
 static uint32_t
-weight(const struct row *r, struct slice queue)
+weight(const struct subscriber_row *r, struct slice queue)
 {
 	return fnv1a32_more(fnv1a32(r->id, SUBSCRIBER_ID), queue.p, queue.n);
 }
 
 /* Whether a is chosen before b, which has the same mode and group. */
 static bool
-is_before(const struct row *a, const struct row *b, struct slice queue)
+is_before(const struct subscriber_row *a, const struct subscriber_row *b, struct slice queue)
 {
 	return a->mode == SUBSCRIBER_HASHED ? weight(a, queue) > weight(b, queue) : a->next < b->next;
 }
 
 /* Of two rivals one is called. */
 static bool
-is_rival(const struct row *a, const struct row *b)
+is_rival(const struct subscriber_row *a, const struct subscriber_row *b)
 {
 	return a->mode == b->mode && (a->mode == SUBSCRIBER_HASHED || slice_eq(a->group, b->group));
 }
 
 /* The rival of r among the n chosen ones, or n. */
 static unsigned
-rival_of(struct row *const *chosen, unsigned n, const struct row *r)
+rival_of(struct subscriber_row *const *chosen, unsigned n, const struct subscriber_row *r)
 {
 	unsigned k = r->mode == SUBSCRIBER_FANOUT ? n : 0;
 
@@ -265,12 +265,12 @@ rival_of(struct row *const *chosen, unsigned n, const struct row *r)
 
 /* Fills chosen with those that are called; returns how many. */
 static unsigned
-choose(const struct subscribers *s, struct slice space, struct slice queue, struct row *chosen[static SUBSCRIBERS_MAX])
+choose(const struct subscribers *s, struct slice space, struct slice queue, struct subscriber_row *chosen[static SUBSCRIBERS_MAX])
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < s->n; i++) {
-		struct row *const r = s->rows[i];
+		struct subscriber_row *const r = s->rows[i];
 		unsigned k;
 
 		if (!wants(r, space, queue))
@@ -286,7 +286,7 @@ choose(const struct subscribers *s, struct slice space, struct slice queue, stru
 
 /* SUBSCRIBERS-2 */
 static void
-call(struct row *r, slu_time now, subscriber_tell *tell, void *arg)
+call(struct subscriber_row *r, slu_time now, subscriber_tell *tell, void *arg)
 {
 	if (r->pending > now)
 		return;
@@ -304,7 +304,7 @@ void
 subscribers_ready(struct subscribers *s, struct slice space, struct slice queue, slu_time now, subscriber_tell *tell,
 		  void *arg)
 {
-	struct row *chosen[SUBSCRIBERS_MAX];
+	struct subscriber_row *chosen[SUBSCRIBERS_MAX];
 	unsigned n;
 
 	pthread_mutex_lock(&s->mtx);

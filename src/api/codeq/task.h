@@ -30,7 +30,7 @@ struct codeq_view {
 	struct slice payload;
 	struct slice owner;   /* of its lease; n 0: none */
 	struct slice error;   /* its last one; n 0: none */
-	const char *status;   /* instead of that of the row, for a task that ends now; or NULL */
+	const char *status;   /* in place of the row's, for a task that ends now; or NULL */
 	slu_time updated;     /* with status */
 	bool without_payload; /* it is too large for the document of a finished task */
 };

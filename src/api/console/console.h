@@ -19,7 +19,6 @@
 #ifndef API_CONSOLE_CONSOLE_H
 #define API_CONSOLE_CONSOLE_H
 
-
 struct call;
 
 /* A file of web/. */

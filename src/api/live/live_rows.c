@@ -11,7 +11,7 @@ enum {
 };
 
 /* A queue on a lane: a queue of several shards has a row for each. */
-struct row_key {
+struct live_row_key {
 	uint32_t lane, space_n;
 	struct slice key;
 };
@@ -28,7 +28,7 @@ static bool
 row_is(const void *rows, uint32_t handle, const void *key)
 {
 	const struct live_row *const row = ((const struct live_rows *)rows)->slots[handle].row;
-	const struct row_key *const k = key;
+	const struct live_row_key *const k = key;
 
 	return row->lane == k->lane && row->space_n == k->space_n && memcmp(row->key, k->key.p, k->space_n) == 0 &&
 	       strcmp(row->key + k->space_n + 1, k->key.p + k->space_n + 1) == 0;
@@ -99,7 +99,7 @@ take_slot(struct live_rows *r)
 }
 
 static struct live_row *
-add(struct live_rows *r, const struct row_key *k, uint64_t hash)
+add(struct live_rows *r, const struct live_row_key *k, uint64_t hash)
 {
 	struct live_row *const row = mem_zalloc(sizeof *row + k->key.n);
 	const uint32_t handle = row && r->used < LIVE_QUEUES ? take_slot(r) : MAP_NONE;
@@ -125,7 +125,7 @@ row_of(struct live_rows *r, const struct op_queue *q, uint32_t lane, bool *is_ne
 {
 	const size_t space_n = strlen(q->space), name_n = strlen(q->name);
 	char key[2 * NAME_TEXT];
-	const struct row_key k = { lane, (uint32_t)space_n, { key, space_n + name_n + 2 } };
+	const struct live_row_key k = { lane, (uint32_t)space_n, { key, space_n + name_n + 2 } };
 	uint64_t hash;
 	uint32_t handle;
 

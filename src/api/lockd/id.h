@@ -51,7 +51,7 @@ bool lockd_txn_is_ours(const struct lockd_xid *txn);
 const char *lockd_lease_text(uint64_t token, const struct lockd_xid *txn, unsigned flags,
 			     char out[static LOCKD_XID_TEXT]);
 
-/* txn zero: not sent, and not checked. Sets *flags to those of the lease. */
+/* txn zero: not sent, and not checked. Sets *flags to the flags of the lease. */
 uint64_t lockd_lease_parse(struct slice s, const struct lockd_xid *txn, unsigned *flags);
 
 /* The token without a check of the transaction: a wrong transaction is not a wrong lease. */

@@ -8,7 +8,7 @@
  *      consume  dequeue, subscribe         parts    a delivery in parts
  *      state.h  locks and state
  *
- * All errors of these routes, also those of other modules, have one form:
+ * All errors of these routes, also errors of other modules, have one form:
  *
  *      {"error":"waiting","detail":"...","retry_after_seconds":1}
  *

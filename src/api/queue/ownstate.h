@@ -28,7 +28,7 @@ struct ownstate {
 	struct slice next;  /* change: what is written; n 0: the document is removed */
 	int rc;             /* of `change`, or of the op that failed */
 	struct slu_err err; /* its text */
-	bool refused;       /* rc is that of `change` */
+	bool refused;       /* rc is the result of `change` */
 
 	/* Looks at k->text and sets k->next. Returns 0, or a code with its text in err: then nothing is written. */
 	int (*change)(struct apicall *a, struct slu_err *err);

@@ -11,7 +11,7 @@
 #include "api/sqs/store.h"
 #include "core/queue/policy.h"
 
-/* Returns SQS_OK, or a code with its text in err, if the attributes of a request are not those of a queue with
+/* Returns SQS_OK, or a code with its text in err, if the attributes of a request differ from a queue with
  * the name in s. */
 enum sqs_code sqs_attributes_check(const struct sqs_call *s, const struct sqs_pairs *given, bool creating, struct slu_err *err);
 

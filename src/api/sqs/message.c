@@ -252,7 +252,7 @@ take_priority(const struct sqs_attributes *l, struct message *m, struct slu_err 
 	return SQS_OK;
 }
 
-/* The group of a standard queue is a share, that of a FIFO queue a key. */
+/* The group is a share in a standard queue, and a key in a FIFO queue. */
 static enum sqs_code
 take_group(const struct sqs_call *s, const struct sqs_entry *e, struct message *m, struct slu_err *err)
 {

@@ -25,7 +25,7 @@
 enum sqs_code sqs_message_take(struct apicall *a, struct sqs_entry *e, struct op_put *put, uint64_t *bytes,
 			       struct slu_err *err);
 
-/* Reads the attributes of a message, with those of the server. Texts point into json or into the arena. Returns
+/* Reads the attributes of a message, also the attributes that the server sets. Texts point into json or into the arena. Returns
  * false without memory, or if it is not an object. */
 bool sqs_message_attributes(struct slice json, struct arena *a, struct sqs_attributes *out);
 

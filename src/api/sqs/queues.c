@@ -507,7 +507,7 @@ answer_list(struct apicall *a)
 	sqs_out_end(&o);
 }
 
-/* Names of SQS queues that begin with the prefix, or whose dead-letter queue is that of the call. */
+/* Names of SQS queues that begin with the prefix, or whose dead-letter queue is the queue of the call. */
 static bool
 is_listed(const struct sqs_call *s, const struct op_queue *queue)
 {

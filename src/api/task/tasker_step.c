@@ -45,7 +45,7 @@ end(struct tasker *s, struct tasked *row, enum task_phase phase, const char *why
 
 /* ---- The beginning ---- */
 
-/* TASK-1: by the time of the shard that the messages live on, which is not that of other shards. */
+/* TASK-1: by the time of the shard that the messages live on; other shards have other times. */
 static int
 begin(struct tasker *s, struct tasked *row, struct slu_err *err)
 {

@@ -109,7 +109,7 @@ worker_field_read(struct slice field, struct worker_beat *out, struct slu_err *e
 
 /* --- the register ------------------------------------------------------------- */
 
-struct row {
+struct worker_row {
 	struct list node; /* in workers.rows, the oldest beat first */
 	uint32_t handle;
 	enum worker_state state;
@@ -131,8 +131,8 @@ struct workers {
 	struct map by_name;
 	struct list rows;
 	uint32_t n;
-	uint32_t first_free;         /* no place before it is free */
-	struct row *at[WORKERS_MAX]; /* by handle; NULL: free */
+	uint32_t first_free;                /* no place before it is free */
+	struct worker_row *at[WORKERS_MAX]; /* by handle; NULL: free */
 };
 
 struct worker_key {
@@ -152,7 +152,7 @@ static uint64_t
 row_hash(const void *items, uint32_t handle)
 {
 	const struct workers *const w = items;
-	const struct row *const r = w->at[handle];
+	const struct worker_row *const r = w->at[handle];
 
 	return hash(w, slice_of(r->space), slice_of(r->name));
 }
@@ -161,7 +161,7 @@ static bool
 row_is(const void *items, uint32_t handle, const void *key)
 {
 	const struct workers *const w = items;
-	const struct row *const r = w->at[handle];
+	const struct worker_row *const r = w->at[handle];
 	const struct worker_key *const k = key;
 
 	return slice_eq(slice_of(r->space), k->space) && slice_eq(slice_of(r->name), k->name);
@@ -189,7 +189,7 @@ workers_new(struct workers **out, struct slu_err *err)
 }
 
 static void
-forget(struct workers *w, struct row *r)
+forget(struct workers *w, struct worker_row *r)
 {
 	map_remove(&w->by_name, row_hash(w, r->handle), r->handle);
 	list_remove(&r->node);
@@ -205,7 +205,7 @@ workers_free(struct workers *w)
 	if (!w)
 		return;
 	LIST_EACH_SAFE(n, &w->rows)
-		forget(w, CONTAINER(n, struct row, node));
+		forget(w, CONTAINER(n, struct worker_row, node));
 	map_release(&w->by_name);
 	pthread_mutex_destroy(&w->mtx);
 	mem_free(w);
@@ -216,7 +216,7 @@ static void
 forget_old(struct workers *w, slu_time now)
 {
 	LIST_EACH_SAFE(n, &w->rows) {
-		struct row *const r = CONTAINER(n, struct row, node);
+		struct worker_row *const r = CONTAINER(n, struct worker_row, node);
 
 		if (now - r->last <= WORKERS_AGE)
 			break;
@@ -224,7 +224,7 @@ forget_old(struct workers *w, slu_time now)
 	}
 }
 
-static struct row *
+static struct worker_row *
 find(const struct workers *w, struct slice space, struct slice name)
 {
 	const struct worker_key key = { space, name };
@@ -240,9 +240,9 @@ set(char *out, size_t size, struct slice text)
 }
 
 static int
-add(struct workers *w, const struct worker_beat *b, struct row **out, struct slu_err *err)
+add(struct workers *w, const struct worker_beat *b, struct worker_row **out, struct slu_err *err)
 {
-	struct row *r;
+	struct worker_row *r;
 
 	if (w->n == WORKERS_MAX)
 		return slu_fail(err, SLU_EBUSY, "the register has %d workers", WORKERS_MAX);
@@ -281,7 +281,7 @@ has_queue(struct slice queues, struct slice queue)
 }
 
 static void
-add_queue(struct row *r, struct slice queue)
+add_queue(struct worker_row *r, struct slice queue)
 {
 	if (!queue.n || has_queue((struct slice){ r->queues, r->queues_n }, queue))
 		return;
@@ -297,7 +297,7 @@ add_queue(struct row *r, struct slice queue)
 }
 
 static void
-note(struct row *r, const struct worker_beat *b, slu_time now)
+note(struct worker_row *r, const struct worker_beat *b, slu_time now)
 {
 	if (!slice_eq(slice_of(r->instance), b->instance)) { /* WORKERS-2 */
 		r->state = WORKER_RUNNING;
@@ -319,7 +319,7 @@ int
 workers_beat(struct workers *w, const struct worker_beat *b, slu_time now, enum worker_state *state,
 	     struct slu_err *err)
 {
-	struct row *r;
+	struct worker_row *r;
 	int rc = 0;
 
 	pthread_mutex_lock(&w->mtx);
@@ -341,7 +341,7 @@ enum worker_state
 workers_state(struct workers *w, struct slice namespace, struct slice name)
 {
 	enum worker_state state;
-	const struct row *r;
+	const struct worker_row *r;
 
 	pthread_mutex_lock(&w->mtx);
 	r = find(w, namespace, name);
@@ -353,7 +353,7 @@ workers_state(struct workers *w, struct slice namespace, struct slice name)
 int
 workers_ask(struct workers *w, struct slice namespace, struct slice name, enum worker_state state, slu_time now)
 {
-	struct row *r;
+	struct worker_row *r;
 
 	pthread_mutex_lock(&w->mtx);
 	forget_old(w, now);
@@ -365,7 +365,7 @@ workers_ask(struct workers *w, struct slice namespace, struct slice name, enum w
 }
 
 static struct worker_shown
-show(const struct row *r)
+show(const struct worker_row *r)
 {
 	return (struct worker_shown){
 		.beat = {
@@ -386,7 +386,7 @@ show(const struct row *r)
 }
 
 static bool
-is_wanted(const struct row *r, struct slice namespace, struct slice queue)
+is_wanted(const struct worker_row *r, struct slice namespace, struct slice queue)
 {
 	return (!namespace.n || slice_eq(slice_of(r->space), namespace)) &&
 	       (!queue.n || has_queue((struct slice){ r->queues, r->queues_n }, queue));

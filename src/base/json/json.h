@@ -122,7 +122,7 @@ bool json_member_is(struct json *r, struct slice name);
  * bytes come next. value: where in `members` the last value begins. Otherwise returns false. */
 bool json_skip_members(struct json *r, struct slice members, size_t value);
 
-/* Enters an object that begins with the bytes of `head`: those of another object of the document, from its brace to the
+/* Enters an object that begins with the bytes of `head`: the bytes of another object of the document, from its brace to the
  * colon behind a name. Its members before that name are known to be valid. Otherwise reads nothing and returns false. */
 bool json_object_again(struct json *r, struct slice head);
 

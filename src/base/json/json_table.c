@@ -270,7 +270,7 @@ enter(struct object *o)
 	}
 }
 
-/* Reads the next member, if there is one. Its name is probably that of the row that is guessed. */
+/* Reads the next member, if there is one. Its name is probably the name of the guessed row. */
 static bool
 read_next(struct object *o, enum json_unknown unknown)
 {

@@ -5,7 +5,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* 32 bytes at a time; the comparisons are those of json_not_plain. */
+/* 32 bytes at a time; the comparisons are the same as in json_not_plain. */
 __attribute__((target("avx2"))) static const char *
 skip_32(const char *p, const char *end)
 {

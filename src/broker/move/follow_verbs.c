@@ -314,7 +314,7 @@ add_totals(struct ledger_totals *sum, const struct ledger_totals *one)
 		to[i] += from[i];
 }
 
-/* Adds the counts; the other fields are those of the last shard, where the queue lives. */
+/* Adds the counts; the other fields come from the last shard, where the queue lives. */
 static void
 add_stats(struct follow *r)
 {

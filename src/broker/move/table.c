@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-struct row_key {
+struct movetable_key {
 	struct slice space, queue;
 };
 
@@ -23,7 +23,7 @@ static bool
 row_is(const void *items, uint32_t h, const void *key)
 {
 	const struct movetable_row *const m = slab_at(items, h);
-	const struct row_key *const k = key;
+	const struct movetable_key *const k = key;
 
 	return slice_eq(m->space, k->space) && slice_eq(m->queue, k->queue);
 }
@@ -71,7 +71,7 @@ follows_any(const struct follows *rs)
 struct movetable_row *
 movetable_find(struct follows *rs, struct slice space, struct slice queue)
 {
-	const struct row_key key = { space, queue };
+	const struct movetable_key key = { space, queue };
 	uint32_t h;
 
 	if (!follows_any(rs))

@@ -19,7 +19,7 @@
  *  CRON-2  Minute and hour without * and without step: a tick is a local time. In a gap of the zone it is
  *          the end of the gap, once; in an overlap the first of the two (core/calendar/zone.h).
  *  CRON-3  Otherwise a tick is each moment whose local time matches: nothing comes in a gap for the local
- *          times that do not exist, and those of an overlap come twice.
+ *          times that do not exist, and times of an overlap come twice.
  *  CRON-4  The ticks of an interval are anchor + k * interval, k = 1, 2, ...
  *  CRON-5  cron_next is later than `after`.
  *

@@ -185,7 +185,7 @@ apply_redrive(struct ledger *l, struct ledger_queue *q, uint32_t h, const struct
 	ledger_settle(l, q, h, c->at);
 }
 
-/* The bytes of a namespace are those of its records. */
+/* The bytes of a namespace are the bytes of its records. */
 static void
 take_record(struct ledger *l, struct ledger_queue *q, struct msg *m, uint64_t where)
 {

@@ -22,7 +22,7 @@ enum {
 };
 
 /* The lowest handles from `from` on: a heap, the highest first. */
-struct page {
+struct browse_page {
 	const struct ledger *l;
 	const struct ledger_browse *what;
 	uint32_t *msgs;
@@ -64,7 +64,7 @@ sift_down(uint32_t *v, uint32_t n)
 }
 
 static void
-offer(struct page *p, uint32_t h)
+offer(struct browse_page *p, uint32_t h)
 {
 	if (h < p->from)
 		return;
@@ -87,14 +87,14 @@ wants(const struct ledger_browse *what, enum msg_state state)
 }
 
 static void
-offer_heap(struct page *p, enum msg_state state, const struct heap *heap)
+offer_heap(struct browse_page *p, enum msg_state state, const struct heap *heap)
 {
 	for (uint32_t i = 0; wants(p->what, state) && i < heap->n; i++)
 		offer(p, heap->nodes[i].handle);
 }
 
 static void
-offer_chain(struct page *p, enum msg_state state, const struct chain *c)
+offer_chain(struct browse_page *p, enum msg_state state, const struct chain *c)
 {
 	for (uint32_t h = wants(p->what, state) ? c->first : SLAB_NONE; h != SLAB_NONE;
 	     h = chain_next(&p->l->msgs, h))
@@ -102,7 +102,7 @@ offer_chain(struct page *p, enum msg_state state, const struct chain *c)
 }
 
 static void
-offer_leased(struct page *p, const struct ledger_queue *q)
+offer_leased(struct browse_page *p, const struct ledger_queue *q)
 {
 	for (uint32_t h = wants(p->what, MSG_LEASED) ? q->leased : SLAB_NONE; h != SLAB_NONE;
 	     h = ledger_lease_next(p->l, h))
@@ -110,7 +110,7 @@ offer_leased(struct page *p, const struct ledger_queue *q)
 }
 
 static void
-offer_line(struct page *p, const struct ledger_queue *q, const struct order_key *k)
+offer_line(struct browse_page *p, const struct ledger_queue *q, const struct order_key *k)
 {
 	for (uint32_t h = k->held.first; h != SLAB_NONE; h = chain_next(&p->l->msgs, h))
 		if (!ledger_is_purged(p->l, q, ledger_msg(p->l, h), h))
@@ -118,7 +118,7 @@ offer_line(struct page *p, const struct ledger_queue *q, const struct order_key 
 }
 
 static void
-offer_held(struct page *p, const struct ledger_queue *q)
+offer_held(struct browse_page *p, const struct ledger_queue *q)
 {
 	for (uint32_t k = wants(p->what, MSG_HELD) ? q->keys[KEYS_LINED] : SLAB_NONE;
 	     k != SLAB_NONE; k = ledger_key(p->l, k)->next)
@@ -127,7 +127,7 @@ offer_held(struct page *p, const struct ledger_queue *q)
 
 /* A message that is set aside is only in its batch. */
 static void
-offer_batch(struct page *p, const struct ledger_queue *q)
+offer_batch(struct browse_page *p, const struct ledger_queue *q)
 {
 	const struct taken_batch *b = ledger_batch_of(q);
 
@@ -137,7 +137,7 @@ offer_batch(struct page *p, const struct ledger_queue *q)
 }
 
 static void
-offer_shares(struct page *p, const struct shares *s)
+offer_shares(struct browse_page *p, const struct shares *s)
 {
 	for (uint32_t h = s ? shares_flow_next(s, SLAB_NONE) : SLAB_NONE; h != SLAB_NONE;
 	     h = shares_flow_next(s, h))
@@ -145,7 +145,7 @@ offer_shares(struct page *p, const struct shares *s)
 }
 
 static void
-offer_values(struct page *p, const struct values *v)
+offer_values(struct browse_page *p, const struct values *v)
 {
 	for (uint32_t h = v ? values_strand_next(v, SLAB_NONE) : SLAB_NONE; h != SLAB_NONE;
 	     h = values_strand_next(v, h))
@@ -153,7 +153,7 @@ offer_values(struct page *p, const struct values *v)
 }
 
 static void
-offer_parked(struct page *p, const struct ledger_queue *q)
+offer_parked(struct browse_page *p, const struct ledger_queue *q)
 {
 	for (uint32_t h = q->gates && wants(p->what, MSG_READY) ? q->gates->parked : SLAB_NONE; h != SLAB_NONE;
 	     h = ledger_msg(p->l, h)->q.pos)
@@ -161,7 +161,7 @@ offer_parked(struct page *p, const struct ledger_queue *q)
 }
 
 static void
-offer_queue(struct page *p, const struct ledger_queue *q)
+offer_queue(struct browse_page *p, const struct ledger_queue *q)
 {
 	offer_heap(p, MSG_READY, &q->heaps.ready);
 	offer_heap(p, MSG_DELAYED, &q->heaps.timed);
@@ -185,7 +185,7 @@ by_handle(const void *a, const void *b)
 }
 
 static uint32_t
-pass(struct page *p, const struct ledger_queue *q, uint32_t *cursor)
+pass(struct browse_page *p, const struct ledger_queue *q, uint32_t *cursor)
 {
 	offer_queue(p, q);
 	qsort(p->msgs, p->n, sizeof *p->msgs, by_handle);
@@ -194,7 +194,7 @@ pass(struct page *p, const struct ledger_queue *q, uint32_t *cursor)
 }
 
 static bool
-matches(const struct page *p, uint32_t h)
+matches(const struct browse_page *p, uint32_t h)
 {
 	const struct msg *m = ledger_msg(p->l, h);
 	const struct ledger_queue *q = ledger_queue_of(p->l, m);
@@ -205,7 +205,7 @@ matches(const struct page *p, uint32_t h)
 }
 
 static uint32_t
-scan(struct page *p, uint32_t *cursor)
+scan(struct browse_page *p, uint32_t *cursor)
 {
 	for (uint32_t left = SCAN_MAX; left > 0 && p->n < p->max && *cursor != LEDGER_SCAN_END;
 	     left--) {
@@ -233,7 +233,7 @@ uint32_t
 ledger_browse(const struct ledger *l, const struct ledger_browse *what, uint32_t *cursor,
 	      uint32_t *msgs, uint32_t max)
 {
-	struct page p = { .l = l, .what = what, .max = max, .from = *cursor };
+	struct browse_page p = { .l = l, .what = what, .max = max, .from = *cursor };
 	const struct ledger_queue *const q = what->queue == SLAB_NONE ? NULL : ledger_queue(l, what->queue);
 	const uint64_t cost = q ? cost_of(q, what) : SCAN_MAX + 1;
 

@@ -299,7 +299,7 @@ check_messages(const struct ledger *l, const struct ledger_queue *q)
 	return wrong ? wrong : check_queue(l, q, count);
 }
 
-/* A namespace counts its messages until they are freed, also those of a purge. */
+/* A namespace counts its messages until they are freed, also messages of a purge. */
 static const char *
 check_space(const struct ledger *l, uint32_t space)
 {

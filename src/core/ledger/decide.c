@@ -102,7 +102,7 @@ is_other(const struct ledger *l, uint32_t known, uint64_t digest)
 	return first && first != digest;
 }
 
-/* SLU_EEXISTS, SLU_EIDEM: sets c->id to that of the first message. */
+/* SLU_EEXISTS, SLU_EIDEM: sets c->id to the id of the first message. */
 static int
 check_limits(struct ledger *l, const struct ledger_queue *q, struct change *c, bool owed)
 {

@@ -72,7 +72,7 @@
  *             batch of the new source is refused.
  *
  *  LEDGER-15  A lease ends at the latest max_runtime after its claim, of the message or of the policy, however often
- *             it is extended. Its end is a failure, as that of every lease.
+ *             it is extended. Its end is a failure, like the end of every lease.
  *  LEDGER-16  A unique message loses its idempotency key as TERMS-1 of core/queue/terms.h says: at its first delivery, at
  *             its death, or at its moment. It never gets the key back, also not by a redrive.
  *  LEDGER-17  A leased message that is canceled keeps its lease, and holds its key, until the holder settles it or the
@@ -116,7 +116,7 @@ enum {
 enum msg_state {
 	MSG_NONE, /* no message: free memory */
 	MSG_READY,
-	MSG_DELAYED, /* waits for its due time, the first or that of a retry */
+	MSG_DELAYED, /* waits for its due time, at first or for a retry */
 	MSG_LEASED,
 	MSG_HELD, /* behind the head of its key */
 	MSG_DEAD,
@@ -480,7 +480,7 @@ void ledger_expect(const struct ledger *l, uint64_t id);
 uint32_t ledger_find(const struct ledger *l, uint32_t space, uint64_t id);
 void ledger_get(const struct ledger *l, uint32_t msg, struct ledger_view *out);
 
-/* Why the message is not running at the moment now. The cost is at most that of counting WHY_COUNT messages. */
+/* Why the message is not running at the moment now. It costs at most as much as counting WHY_COUNT messages. */
 void ledger_why(const struct ledger *l, uint32_t msg, slu_time now, struct why_facts *out);
 
 /* Fills msgs with up to max ready messages in the order of delivery, and *n with their number. max

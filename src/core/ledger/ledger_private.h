@@ -309,7 +309,7 @@ ledger_more(const struct ledger *l, const struct msg *m)
 	return SLAB_AT(&l->more, m->more, struct more);
 }
 
-/* Terms of a message; zeros: it has those of its queue. */
+/* Terms of a message; zeros: the terms of its queue. */
 static inline const struct terms *
 ledger_terms(const struct ledger *l, const struct msg *m)
 {

@@ -7,7 +7,7 @@
  *  LEDGERQUEUE-2  Its policy, spelling, remembered idempotency keys and results go with it.
  *  LEDGERQUEUE-3  A queue that is not deleted is forgotten only if it has none of these either, and
  *                 was not used for limits.idle.
- *  LEDGERQUEUE-4  Its totals are added to those of the shard.
+ *  LEDGERQUEUE-4  Its totals are added to the totals of the shard.
  */
 #include "core/ledger/ledger_private.h"
 

@@ -93,7 +93,7 @@ retire(const struct ledger *l, const struct ledger_queue *q, slu_time now, struc
 	out->remember = ledger_remember(l, ledger_msg(l, h), out->at);
 }
 
-/* The pause ends by itself. The change keeps that: whoever reads the policy later finds no pause. */
+/* The pause ends by itself. The change keeps that, so a later read of the policy finds no pause. */
 static void
 resume(struct ledger *l, const struct ledger_queue *q, slu_time now, struct change *out)
 {

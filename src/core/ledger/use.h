@@ -97,7 +97,7 @@ uint32_t ledger_use_kinds(const struct ledger *l, uint32_t queue, struct ledger_
 /* The next hold of the queue in no order, from *cursor on (0 at first); false: no more. */
 bool ledger_use_hold(const struct ledger *l, uint32_t queue, uint64_t *cursor, slu_time now, struct ledger_use *out);
 
-/* The number of shares, with that of messages without a share, and of holds. */
+/* The number of shares, messages without a share counted as one, and of holds. */
 uint32_t ledger_shares(const struct ledger *l, uint32_t queue);
 uint32_t ledger_holds(const struct ledger *l, uint32_t queue);
 

@@ -268,7 +268,7 @@ bool locks_trim(struct locks *l);
 
 /* ---- For a log ---- */
 
-/* The place of a key's record; its new place, and that of one of its documents. */
+/* The place of a key's record; the new place of the record, and of one of its documents. */
 uint64_t locks_where(const struct locks *l, const struct lock *lock);
 void locks_relocate(struct locks *l, const struct lock *lock, uint64_t where);
 void locks_relocate_doc(struct locks *l, const struct lock *lock, uint64_t etag, uint64_t where);

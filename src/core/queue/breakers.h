@@ -70,7 +70,7 @@ struct circuit {
 	uint64_t hash;     /* of the name of the breaker */
 	uint64_t scope;    /* the name of the gate */
 	slu_time until;    /* OPEN, HALF: the end of the open time; CLOSED: the end of the window */
-	char *text;        /* the name of the breaker and that of the scope, each with a NUL */
+	char *text;        /* the name of the breaker, then the name of the scope, each with a NUL */
 	uint32_t failures; /* CLOSED: since the first one of the window */
 	uint32_t probe;    /* HALF: the message, or SLAB_NONE */
 	uint8_t kind;      /* enum gate_kind */

@@ -27,7 +27,7 @@ enum {
 	PAUSE_BY = 65           /* bytes of pause_note.by, with the NUL; a longer name is cut */
 };
 
-/* What people are told about a pause. The rest of each text behind its NUL is zeros. */
+/* What people read about a pause. The rest of each text behind its NUL is zeros. */
 struct pause_note {
 	slu_time until;            /* the queue resumes by itself then; 0: a resume ends the pause */
 	char reason[PAUSE_REASON]; /* empty: none was given */
@@ -41,7 +41,7 @@ struct policy {
 	slu_time ttl;             /* default of a message; 0: it never expires */
 	uint32_t max_depth;       /* messages that are not dead; 0: of the server's settings */
 	uint32_t max_rate;        /* accepted messages a second; 0: of the server's settings */
-	uint32_t burst;           /* accepted messages at once; 0: those of one second */
+	uint32_t burst;           /* accepted messages at once; 0: as many as in one second */
 	uint32_t warn_depth;      /* depth at which the server logs a warning; 0: never */
 	slu_time window;          /* how long the ledger remembers an idempotency key after
 				   * its message is gone; 0 .. POLICY_WINDOW_MAX */
@@ -56,7 +56,7 @@ struct policy {
 	uint32_t share_concurrency; /* the same for each share, and for messages without a share;
 				     * 0: no limit */
 
-	/* Deliveries a second; 0: no limit. A burst is deliveries at once; 0: those of one second. */
+	/* Deliveries a second; 0: no limit. A burst is deliveries at once; 0: as many as in one second. */
 	uint32_t rate, rate_burst;             /* of the queue */
 	uint32_t share_rate, share_rate_burst; /* of each share, and of messages without a share */
 	uint32_t key_rate, key_rate_burst;     /* of each ordering key */

@@ -34,7 +34,7 @@ struct share {
 };
 
 struct flow {
-	uint64_t tag; /* SHARES-7; valid if epoch is that of the level */
+	uint64_t tag; /* SHARES-7; valid if epoch equals the epoch of the level */
 	uint64_t epoch;
 	struct heap ready;
 	struct heap trash; /* of a purge */

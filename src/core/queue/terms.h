@@ -1,5 +1,5 @@
 /*
- * terms.h - the terms of a message of its own: a lease, a retry policy and a longest run, instead of those of its queue;
+ * terms.h - the terms of a message of its own: a lease, a retry policy and a longest run, in place of its queue's;
  * until when it is unique; and its batch.
  *
  *  TERMS-1  A unique message is the only one of its queue with its idempotency key until it is delivered (STARTED),
@@ -76,7 +76,7 @@ terms_valid(const struct terms *t)
 	       (t->unique == UNIQUE_TIME) == (t->unique_for > 0);
 }
 
-/* The retry policy of the message, or that of its queue. */
+/* The retry policy of the message, or of its queue if the message has none. */
 static inline struct slu_backoff
 terms_retry(const struct terms *t, const struct slu_backoff *queue)
 {

@@ -54,7 +54,7 @@ uint32_t values_front(const struct values *v, uint32_t strand);
 /* Returns whether one of two messages goes before the other. */
 bool values_before(const struct queue_item *a, const struct queue_item *b);
 
-/* Returns whether a ready message belongs in front, before the one that is there. */
+/* Returns whether a ready message belongs in front, before the message that is there. */
 bool values_leads(const struct values *v, uint32_t strand, uint32_t item);
 
 /* Sets the message in front; SLAB_NONE: none. The owner moves it. */

@@ -59,7 +59,7 @@ enum schedule_outcome {
 struct schedule_event {
 	slu_time tick;    /* BY_HAND: when it was asked for */
 	slu_time at;      /* when it happened */
-	uint64_t id;      /* of the message; OVERLAPPED: of the one that still runs */
+	uint64_t id;      /* of the message; OVERLAPPED: of the message that still runs */
 	uint64_t outcome; /* enum schedule_outcome */
 };
 

@@ -376,7 +376,7 @@ find_last(struct op *op, uint32_t *last, struct slu_err *err)
 		if (*last < op->n_puts)
 			return slu_fail(err, SLU_EINVAL, "invalid messages: several replace another one; expected one at most");
 		if (op->verb != OP_ENQUEUE)
-			return slu_fail(err, SLU_EINVAL, "invalid message: it replaces another one; expected that of an enqueue alone");
+			return slu_fail(err, SLU_EINVAL, "invalid message: it replaces another one; expected one message in the enqueue");
 		op_begin_put(&op->puts[i]);
 		*last = i;
 	}

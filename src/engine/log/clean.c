@@ -449,7 +449,7 @@ is_purging(struct logengine *l)
 	return false;
 }
 
-/* CLEAN-7. Assumes that messages of the segment have the mean size, and their errors that of the last ones relocated. */
+/* CLEAN-7. Assumes that the messages of the segment have the mean size, and their errors the size of the last ones relocated. */
 static bool
 is_worth_it(struct logengine *l, uint32_t oldest, uint32_t messages)
 {

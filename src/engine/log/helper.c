@@ -77,13 +77,13 @@ logengine_helper_start(struct logengine *l, struct slu_err *err)
 		return slu_fail(err, SLU_ENOMEM, "no mutex for the log's helper");
 	if (pthread_cond_init(&h->cond, NULL)) {
 		pthread_mutex_destroy(&h->mtx);
-		return slu_fail(err, SLU_ENOMEM, "no condition for the log's helper");
+		return slu_fail(err, SLU_ENOMEM, "cannot make a condition for the log's helper");
 	}
 	h->wanted = true;
 	if (pthread_create(&h->thread, NULL, help, l)) {
 		pthread_cond_destroy(&h->cond);
 		pthread_mutex_destroy(&h->mtx);
-		return slu_fail(err, SLU_ENOMEM, "no thread for the log's helper");
+		return slu_fail(err, SLU_ENOMEM, "cannot start a thread for the log's helper");
 	}
 	h->started = true;
 	logengine_files_set_wake(&l->files, sweep, l);

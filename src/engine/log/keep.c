@@ -456,7 +456,7 @@ reserve_policy(struct logengine *l, uint32_t queue, struct slu_err *err)
 	return rc ? rc : logengine_reserve_queue(l, queue, err);
 }
 
-/* The digest that has a record of its own behind that of the change. */
+/* The digest has a record of its own behind the record of the change. */
 static uint64_t
 digest_of(const struct change *c)
 {

@@ -141,7 +141,7 @@ step_accept(struct logengine *l, const struct wal_record *rec, struct logengine_
 	return rc ? rc : logengine_replay_apply(l, &entry->change, err);
 }
 
-/* The due time is that of the message now, which may be before the record was written. */
+/* The message keeps its due time, which may be before the record was written. */
 static int
 step_replace(struct logengine *l, const struct wal_record *rec, struct logengine_entry *entry,
 	     struct slu_err *err)

@@ -1,7 +1,7 @@
 /*
  * standby.h - the folder of a log in a store, while another node owns the shard.
  *
- * The rules are those of mirror/follow.h. Both functions block. One thread at a time uses a folder.
+ * mirror/follow.h has the rules. Both functions block. One thread at a time uses a folder.
  */
 #ifndef ENGINE_LOG_STANDBY_H
 #define ENGINE_LOG_STANDBY_H

@@ -58,7 +58,7 @@ start(struct logengine_transit *t, struct slu_err *err)
 		rc = pthread_create(&t->thread, NULL, sweep, t);
 	t->started = !rc;
 	pthread_mutex_unlock(&t->mtx);
-	return rc ? slu_fail(err, SLU_ENOMEM, "no thread for payloads of other nodes") : 0;
+	return rc ? slu_fail(err, SLU_ENOMEM, "cannot start a thread for payloads of other nodes") : 0;
 }
 
 /* ---- Open and close ---- */

@@ -25,7 +25,7 @@ static const struct option rows[] = {
 	{ .key = "tlsEnabled", .kind = &bool_kind, .offset = AT(wire.tls), .standard = "false", .server_key = "redis.tls.enabled",
 	  .value = "", .doc = "use TLS, and verify the certificate of Redis" },
 	{ .key = "tlsCAFile", .kind = &text_kind, .offset = AT(wire.tls_ca), .standard = "", .server_key = "redis.tls.ca",
-	  .value = "FILE", .doc = "PEM file with the authorities that may sign that certificate; empty: those of the system" },
+	  .value = "FILE", .doc = "PEM file with the authorities that may sign that certificate; empty: the authorities of the system" },
 	{ .key = "tlsCertFile", .kind = &text_kind, .offset = AT(wire.tls_cert), .standard = "", .server_key = "redis.tls.cert",
 	  .value = "FILE", .doc = "PEM file with the client certificate and its chain" },
 	{ .key = "tlsKeyFile", .kind = &text_kind, .offset = AT(wire.tls_key), .standard = "", .server_key = "redis.tls.key",

@@ -13,7 +13,6 @@
 #ifndef STORE_AZURE_SECRET_H
 #define STORE_AZURE_SECRET_H
 
-
 #include <sluice/err.h>
 
 enum {

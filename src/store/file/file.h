@@ -12,7 +12,7 @@
  * (STORE-2). An NFS client repeats a link whose answer it lost and then gets EEXIST although its
  * link was made: so after every failed link the number of links decides.
  *
- * A crash leaves temporary files behind. The next store_open removes those of dead processes: a
+ * A crash leaves temporary files behind. The next store_open removes the files of dead processes: a
  * dead process holds no lock.
  *
  * Requests fail while the folder is moved away or another folder is in its place, for example a

@@ -289,13 +289,13 @@ give_back(struct links *l, struct link_session c, bool usable)
 
 /* ---- Statements ---- */
 
-struct values {
+struct link_values {
 	const char *p[LINK_PARAMS];
 	int sizes[LINK_PARAMS], formats[LINK_PARAMS];
 };
 
 static void
-set_values(const struct link_query *q, struct values *v)
+set_values(const struct link_query *q, struct link_values *v)
 {
 	for (unsigned i = 0; i < q->n; i++) {
 		v->p[i] = q->params[i].value.n ? q->params[i].value.p : "";
@@ -307,7 +307,7 @@ set_values(const struct link_query *q, struct values *v)
 static bool
 send_whole(struct link_session *c, const struct link_query *q)
 {
-	struct values v;
+	struct link_values v;
 
 	set_values(q, &v);
 	return PQsendQueryParams(c->conn, q->sql, (int)q->n, NULL, v.p, v.sizes, v.formats, 1);
@@ -319,7 +319,7 @@ send_prepared(const struct links *l, struct link_session *c, const struct link_q
 {
 	const unsigned uses = c->uses[q->often];
 	char name[STATEMENT_NAME], drop[STATEMENT_NAME + 16];
-	struct values v;
+	struct link_values v;
 
 	snprintf(name, sizeof name, "sluice_%016" PRIx64 "_%u", l->name, q->often);
 	snprintf(drop, sizeof drop, "DEALLOCATE %s", name);

@@ -184,7 +184,7 @@ vacuum_open(struct vacuum **out, const char *url, const char *table, struct slu_
 		return 0;
 	}
 	mem_free(v);
-	return slu_fail(err, SLU_EDOWN, "no more threads");
+	return slu_fail(err, SLU_EDOWN, "cannot start a thread");
 }
 
 void

@@ -17,7 +17,6 @@
 #ifndef STORE_POSTGRES_VACUUM_H
 #define STORE_POSTGRES_VACUUM_H
 
-
 #include <sluice/err.h>
 
 struct slu_log;

@@ -24,7 +24,7 @@ struct web;
 struct curl_slist;
 
 struct web_conf {
-	const char *ca;    /* file with the certificates to trust; NULL: those of the system */
+	const char *ca;    /* file with the certificates to trust; NULL: the system's */
 	const char *proxy; /* URL; NULL: what http_proxy, https_proxy and no_proxy say; "": none */
 	slu_time timeout;  /* of a call with little content; 0: WEB_TIMEOUT */
 };

@@ -502,7 +502,7 @@ def test_the_settings_in_force_are_shown(folder):
 # --- backup ----------------------------------------------------------------------
 
 def read(server, backup, file, at, shard=0):
-    """A piece of a file: what is said of it, and its bytes."""
+    """A piece of a file: its description, and its bytes."""
     connection = server.connect()
     connection.request("GET", f"/v1/admin/backup?backup={backup}&shard={shard}"
                               f"&file={file}&at={at}")

@@ -78,7 +78,7 @@ def test_a_call_is_signed_and_says_what_is_ready(server):
 
 
 def test_calls_are_at_least_the_interval_apart_and_none_is_lost(server):
-    """X-11: what comes within the interval is told at its end, once."""
+    """X-11: what comes within the interval is reported at its end, once."""
     receiver, codeq = Receiver(), Codeq(server)
     subscribe(codeq, receiver, eventTypes=["often"], minIntervalSeconds=2)
     for _ in range(5):

@@ -127,7 +127,7 @@ def test_a_worker_claims_its_event_types_alone(server):
     codeq.create(command="Sms")
     answer = codeq.call("worker", "POST", "/tasks/claim", {"commands": ["fax", "other"]})
     assert answer.status == 403 and "other" in answer.body["error"]
-    assert codeq.claim()["command"] == "Sms"  # those of its token
+    assert codeq.claim()["command"] == "Sms"  # the command of its token
     assert client(server, types=[]).call("worker", "POST", "/tasks/claim", {}).status == 400
 
 

@@ -234,7 +234,7 @@ def test_a_password_is_asked_for_and_never_shown(tmp_path, monkeypatch):
 
 
 def test_a_user_needs_no_more_than_is_written_down(tmp_path, monkeypatch):
-    """SH-88: the rules are those of docs/redis.md."""
+    """SH-88: the rules are in docs/redis.md."""
     page = (Path(__file__).parents[3] / "docs/redis.md").read_text()
     rules = re.search(r"^ACL SETUSER sluice on (.*)$", page, re.M)[1].split()
     with Redis(tmp_path / "own") as redis:

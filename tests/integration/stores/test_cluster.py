@@ -191,7 +191,7 @@ def test_the_outcome_of_a_claim_whose_owner_dies_is_unknown(tmp_path):
 
 
 class Waiter(threading.Thread):
-    """A client that claims one message, and claims again if it is told to. `got`: the texts; `ended`: the errors in between."""
+    """A client that claims one message, and claims again after each error. `got`: the texts; `ended`: the errors in between."""
 
     def __init__(self, server):
         super().__init__(daemon=True)

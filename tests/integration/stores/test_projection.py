@@ -202,7 +202,7 @@ def test_a_deposed_owner_writes_nothing(tmp_path, copies):
 
 
 def test_the_new_owner_of_a_shard_in_a_store_writes(tmp_path, copies):
-    """The epoch is that of the shard: the old owner, which comes back to life, has a lower one."""
+    """The epoch belongs to the shard: the old owner, which comes back to life, has a lower one."""
     store = f"file://{tmp_path}/store"
     options = copies.options(tmp_path / "both")
     with stored(tmp_path / "one", store, *options) as one:

@@ -24,7 +24,7 @@ shards:
 
 
 class Either(Mover):
-    """A client of servers of which one has the shards: a request goes to the server that answered last."""
+    """A client of several servers; one has the shards. A request goes to the server that answered last."""
 
     def __init__(self, *nodes):
         self.nodes, self.at = nodes, 0

@@ -7,7 +7,6 @@
 #ifndef LEDGER_CIRCUITS_H
 #define LEDGER_CIRCUITS_H
 
-
 #include "core/ledger/ledger.h"
 #include "core/queue/gates.h"
 

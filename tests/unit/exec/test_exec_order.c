@@ -1,7 +1,6 @@
 /* What is promised about order, parallelism and routing. */
 #include "exec_help.h"
 
-
 #include <sys/wait.h>
 #include <unistd.h>
 #include <stdio.h>

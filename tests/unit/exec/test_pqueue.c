@@ -1,7 +1,6 @@
 /* The priority queue as one thread sees it. test_pqueue_wait.c has the sleepers. */
 #include "pqueue_fixture.h"
 
-
 #include <stdio.h>
 
 /* What comes and goes */

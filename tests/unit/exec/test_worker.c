@@ -2,7 +2,6 @@
  * test_worker_stop.c. */
 #include "worker_fixture.h"
 
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>

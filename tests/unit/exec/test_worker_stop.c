@@ -329,7 +329,7 @@ TEST(a_start_that_gets_too_few_threads_leaves_nothing_behind)
 	CHECK_EQ(0, setrlimit(RLIMIT_AS, &low));
 	CHECK_EQ(SLU_EDOWN, slu_worker_start(f.worker, &err));
 	CHECK_EQ(0, setrlimit(RLIMIT_AS, &was));
-	CHECK_CONTAINS("no thread for a worker", err.text);
+	CHECK_CONTAINS("cannot start a thread for a worker", err.text);
 	CHECK_EQ(0, stats_of().threads);
 	CHECK_EQ(0, plan.runs, "all or nothing");
 	CHECK_EQ(1, queue_of().ready);

@@ -136,7 +136,7 @@ take_results(struct ledgerengine *k, const struct op *op, uint32_t queue, struct
 
 /* ---- Remembered keys ---- */
 
-struct keys {
+struct keys_aside {
 	struct ledgerengine_recall to;
 	struct ledgerengine *k;
 	uint32_t queue;
@@ -149,7 +149,7 @@ struct keys {
 static bool
 add_key(struct ledgerengine_recall *to, uint64_t id, struct slice text)
 {
-	struct keys *s = CONTAINER(to, struct keys, to);
+	struct keys_aside *s = CONTAINER(to, struct keys_aside, to);
 	struct move_key key = { .id = id, .text = text };
 	struct change known;
 
@@ -167,7 +167,7 @@ add_key(struct ledgerengine_recall *to, uint64_t id, struct slice text)
 }
 
 static int
-set_keys_aside(struct keys *s, struct slu_err *err)
+set_keys_aside(struct keys_aside *s, struct slu_err *err)
 {
 	struct change_move say = {
 		.what = BATCH_KEYS,
@@ -187,7 +187,7 @@ set_keys_aside(struct keys *s, struct slu_err *err)
 static int
 take_keys(struct ledgerengine *k, const struct op *op, uint32_t queue, struct slu_err *err)
 {
-	struct keys s = {
+	struct keys_aside s = {
 		.to = { .tell = add_key },
 		.k = k,
 		.queue = queue,
