@@ -124,6 +124,18 @@ group_put(struct group *g, const struct record *r, const struct slice *parts, un
 	g->records++;
 }
 
+const char *
+group_find(const struct group *g, const struct segment *s, uint32_t offset)
+{
+	for (uint32_t i = 0; i < g->n_pieces; i++) {
+		const struct group_piece *const piece = &g->pieces[i];
+
+		if (piece->segment == s && offset >= piece->at && offset < piece->end)
+			return g->p + piece->from + (offset - piece->at);
+	}
+	return NULL;
+}
+
 void
 group_finish(struct group *g)
 {

@@ -61,6 +61,9 @@ group_piece(struct group *g)
 void group_put(struct group *g, const struct record *r, const struct slice *parts,
 	       unsigned n);
 
+/* The record of the group at this offset of the segment; NULL if the group has nothing there. */
+const char *group_find(const struct group *g, const struct segment *s, uint32_t offset);
+
 /* Ends the group with its last record. */
 void group_finish(struct group *g);
 

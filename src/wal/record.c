@@ -70,6 +70,23 @@ record_seq(const char *p)
 	return le64_get(p + AT_SEQ);
 }
 
+void
+record_look(const char *p, struct record *r)
+{
+	*r = (struct record){
+		.seq = le64_get(p + AT_SEQ),
+		.durable = le64_get(p + AT_DURABLE),
+		.type = (uint8_t)p[AT_TYPE],
+		.flags = (uint8_t)p[AT_FLAGS],
+		.life = le32_get(p + AT_LIFE),
+	};
+	if (r->flags & RECORD_HAS_TIME)
+		r->time = (slu_time)le64_get(p + RECORD_HEAD);
+	r->body.p = p + body_at(r->flags);
+	r->body.n = le32_get(p + AT_LENGTH);
+	r->size = (uint32_t)record_size(r->body.n, r->flags & RECORD_HAS_TIME);
+}
+
 bool
 record_get(const char *p, size_t n, uint32_t salt, struct record *r)
 {
@@ -77,17 +94,6 @@ record_get(const char *p, size_t n, uint32_t salt, struct record *r)
 
 	if (size == 0 || sum(p, salt) != le32_get(p + AT_SUM))
 		return false;
-	*r = (struct record){
-		.seq = le64_get(p + AT_SEQ),
-		.durable = le64_get(p + AT_DURABLE),
-		.type = (uint8_t)p[AT_TYPE],
-		.flags = (uint8_t)p[AT_FLAGS],
-		.life = le32_get(p + AT_LIFE),
-		.size = size,
-	};
-	if (r->flags & RECORD_HAS_TIME)
-		r->time = (slu_time)le64_get(p + RECORD_HEAD);
-	r->body.p = p + body_at(r->flags);
-	r->body.n = le32_get(p + AT_LENGTH);
+	record_look(p, r);
 	return true;
 }

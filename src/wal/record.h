@@ -74,6 +74,9 @@ uint32_t record_claims(const char *p, uint64_t max);
 /* The seq in the head at p. */
 uint64_t record_seq(const char *p);
 
+/* Reads the record at p, which was written there a moment ago and may have no sum yet; body points into p. */
+void record_look(const char *p, struct record *r);
+
 /* Reads the record at p, where n bytes are; body points into p. Returns false if the
  * record is invalid. */
 bool record_get(const char *p, size_t n, uint32_t salt, struct record *r);

@@ -202,7 +202,7 @@ int wal_read(struct wal *w, struct wal_where where, void *p, size_t size,
 bool wal_is_written(const struct wal *w, struct wal_where where);
 
 /* A pin keeps a record readable, even if its segment is recycled. A record can be pinned
- * when it is appended and read when it is committed. */
+ * when it is appended, and read when it is committed; before, only wal_appended reads it. */
 struct wal_pin {
 	struct segment *segment; /* NULL = no pin */
 	struct wal_where where;
@@ -210,6 +210,10 @@ struct wal_pin {
 
 int wal_pin(struct wal *w, struct wal_where where, struct wal_pin *pin);
 void wal_unpin(struct wal_pin *pin); /* twice is fine */
+
+/* The thread of the log: sets *rec to the pinned record and returns true if the record is of the open group. rec->body is
+ * valid until the next wal_reserve, wal_drop or wal_commit. */
+bool wal_appended(const struct wal *w, const struct wal_pin *pin, struct wal_record *rec);
 
 /* Any thread: wal_read for a pinned record. */
 int wal_pinned_read(const struct wal_pin *pin, void *p, size_t size,

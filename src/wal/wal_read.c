@@ -113,6 +113,25 @@ wal_is_pinned(const struct wal *w)
 	return false;
 }
 
+bool
+wal_appended(const struct wal *w, const struct wal_pin *pin, struct wal_record *rec)
+{
+	const char *const p = group_find(&w->group, pin->segment, pin->where.offset);
+	struct record r;
+
+	if (!p)
+		return false;
+	record_look(p, &r);
+	*rec = (struct wal_record){
+		.type = r.type,
+		.seq = r.seq,
+		.time = r.time,
+		.where = { pin->segment->number, pin->where.offset, r.size },
+		.body = r.body,
+	};
+	return true;
+}
+
 int
 wal_pinned_read(const struct wal_pin *pin, void *p, size_t size,
 		struct wal_record *rec, struct slu_err *err)

@@ -1,9 +1,8 @@
 /*
  * attempts.c - what the ledger engine keeps of a failure: engine/attempts.h.
  *
- * The attempts before are read from the record of the last failure. If they cannot be read (no memory, a damaged record, or
- * a record that this run has appended and not yet written), the attempt is kept without them, or, if it has no error, not at
- * all: what was kept stays. A nack never fails for that. The end of a lease does not wait for the disk: thousands may end in
+ * The attempts before are read from the record of the last failure. If they cannot be read (no memory, a damaged record),
+ * the attempt is kept without them, or, if it has no error, not at all: what was kept stays. A nack never fails for that. The end of a lease does not wait for the disk: thousands may end in
  * one run.
  */
 #include "engine/ledger/ledgerengine_private.h"
@@ -23,7 +22,7 @@ read_before(struct ledgerengine *k, uint64_t where, bool may_block, char *before
 		return true;
 	if (k->ops->pin(k, where, &ref, NULL, NULL))
 		return false;
-	rc = ref.size <= ATTEMPTS_MAX ? engine_read(k->engine, &ref, 0, ref.size, before, may_block, NULL) : SLU_ETOOBIG;
+	rc = ref.size <= ATTEMPTS_MAX ? ledgerengine_read(k, &ref, before, may_block, NULL) : SLU_ETOOBIG;
 	engine_unpin(k->engine, &ref);
 	if (!rc)
 		(void)attempts_read((struct slice){ before, ref.size }, out);

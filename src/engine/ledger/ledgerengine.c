@@ -229,15 +229,12 @@ ledgerengine_row(struct ledgerengine *k, uint32_t msg, bool with_error, struct o
 	return rc;
 }
 
-bool
-ledgerengine_is_readable(const struct ledgerengine *k, uint32_t msg)
+int
+ledgerengine_read(struct ledgerengine *k, const struct op_ref *ref, char *out, bool may_block, struct slu_err *err)
 {
-	struct ledger_view v;
-
-	if (!k->ops->is_written)
-		return true;
-	ledger_get(k->ledger, msg, &v);
-	return k->ops->is_written(k, v.where) && (!v.error || k->ops->is_written(k, v.error));
+	if (k->ops->read)
+		return k->ops->read(k, ref, out, may_block, err);
+	return engine_read(k->engine, ref, 0, ref->size, out, may_block, err);
 }
 
 /* ---- A run ---- */
@@ -406,7 +403,6 @@ ledgerengine_run(struct ledgerengine *k, struct op *batch, slu_time due, slu_tim
 		rc = catch_up(k, due, err);
 	report_all_ready(k);
 	report_depths(k);
-	ledgerengine_batches_end(k);
 	ledgerengine_limit_end(k);
 	return rc;
 }

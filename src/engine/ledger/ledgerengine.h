@@ -93,8 +93,9 @@ struct ledgerengine_ops {
 	int (*pin)(struct ledgerengine *k, uint64_t where, struct op_ref *out,
 		   struct op_ref *payload, struct slu_err *err);
 
-	/* Optional. Returns whether the record at `where` can be read now: it is not of this run. */
-	bool (*is_written)(const struct ledgerengine *k, uint64_t where);
+	/* Optional. Reads a whole pinned record on the thread of the shard, also one that this run has kept, which
+	 * engine_read cannot read before the commit. NULL: engine_read can. */
+	int (*read)(struct ledgerengine *k, const struct op_ref *ref, char *out, bool may_block, struct slu_err *err);
 
 	/* Optional. Runs an OP_BACKUP. NULL: the engine has no files. */
 	void (*backup)(struct ledgerengine *k, struct op *op);
@@ -115,20 +116,11 @@ struct ledgerengine_ops {
 	void (*applied)(struct ledgerengine *k, const struct change *c);
 };
 
-/* A batch (engine/msgbatch.h) as this run has written it. */
-struct ledgerengine_fresh {
-	uint64_t id;
-	char *p;
-	size_t n;
-};
-
 struct ledgerengine_batches {
 	bool opened;      /* the queues of batches were looked for since the engine was opened */
 	bool wait;        /* something could not be done now: it is tried again later */
 	uint32_t *queues; /* queues of batches with ready messages */
 	uint32_t n_queues, queues_room;
-	struct ledgerengine_fresh *fresh;
-	uint32_t n_fresh, room;
 };
 
 struct ledgerengine {
@@ -204,9 +196,6 @@ void ledgerengine_update_state(struct locks *l, const struct change *c);
 /* Adds what this shard holds to the sums of conf->quota, and gives back memory that is not needed.
  * The run does so at its end; an engine does so once after its replay. */
 void ledgerengine_limit_end(struct ledgerengine *k);
-
-/* The engine writes a message again, which cannot be read before the end of the next run. */
-void ledgerengine_batch_relocated(struct ledgerengine *k, const struct message *m);
 
 /* When the next change falls due, or is tried again. */
 slu_time ledgerengine_next_due(struct ledgerengine *k);

@@ -42,8 +42,8 @@ void ledgerengine_bare_row(struct ledgerengine *k, uint32_t msg, struct op_row *
 int ledgerengine_row(struct ledgerengine *k, uint32_t msg, bool with_error, struct op_row *row,
 		     struct slu_err *err);
 
-/* Returns whether the records of the message can be read now: cleaning has not written them again in this run. */
-bool ledgerengine_is_readable(const struct ledgerengine *k, uint32_t msg);
+/* Reads a whole pinned record into `out`, also one that this run has kept. */
+int ledgerengine_read(struct ledgerengine *k, const struct op_ref *ref, char *out, bool may_block, struct slu_err *err);
 
 /* ---- enqueue.c, claim.c, settle.c, look.c: the verbs of messages and queues ---- */
 
@@ -119,9 +119,8 @@ struct ledgerengine_told {
 int ledgerengine_batch_purge(struct ledgerengine *k, uint32_t queue, struct ledgerengine_told *told, struct slu_err *err);
 void ledgerengine_batch_told(struct ledgerengine *k, struct ledgerengine_told *told, bool kept);
 
-/* At the start of a run: counts events, and begins callbacks. And its end. */
+/* At the start of a run: counts events, and begins callbacks. */
 void ledgerengine_batches_fold(struct ledgerengine *k);
-void ledgerengine_batches_end(struct ledgerengine *k);
 
 /* A message of the queue became ready. */
 void ledgerengine_batches_note(struct ledgerengine *k, uint32_t queue, const char *name);

@@ -29,9 +29,9 @@ read_letter(struct ledgerengine *k, uint32_t msg, struct letter *t, struct slu_e
 	t->bytes = mem_alloc((size_t)row->record.size + row->error.size + 1);
 	if (!t->bytes)
 		return SLU_ENOMEM;
-	rc = engine_read(k->engine, &row->record, 0, row->record.size, t->bytes, true, err);
+	rc = ledgerengine_read(k, &row->record, t->bytes, true, err);
 	if (!rc && row->error.size)
-		rc = engine_read(k->engine, &row->error, 0, row->error.size, t->bytes + row->record.size, true, err);
+		rc = ledgerengine_read(k, &row->error, t->bytes + row->record.size, true, err);
 	return rc ? rc : message_decode((struct slice){ t->bytes, row->record.size }, &t->put.m, err);
 }
 
@@ -107,8 +107,6 @@ send_one(struct ledgerengine *k, uint32_t queue, uint32_t msg)
 	struct slu_err err = { 0 };
 	int rc;
 
-	if (!ledgerengine_is_readable(k, msg))
-		return SLU_EBUSY;
 	ledger_queue_get(k->ledger, queue, &from);
 	rc = read_letter(k, msg, &t, &err);
 	if (!rc)

@@ -256,7 +256,7 @@ ledgerengine_text(struct ledgerengine *k, uint32_t msg, size_t member, char *out
 	if (rc)
 		return rc;
 	bytes = mem_alloc(row.record.size);
-	rc = bytes ? engine_read(k->engine, &row.record, 0, row.record.size, bytes, true, &err) : SLU_ENOMEM;
+	rc = bytes ? ledgerengine_read(k, &row.record, bytes, true, &err) : SLU_ENOMEM;
 	if (!rc)
 		rc = message_decode_head((struct slice){ bytes, row.record.size }, &m, &err);
 	if (!rc) {

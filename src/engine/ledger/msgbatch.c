@@ -5,8 +5,6 @@
  *      a change that ends a member ──> tell              an event, before the change
  *      the start of a run          ──> fold              events, or a moment ──> REPLACE, perhaps the callback
  *
- * A record that was written in this run cannot be read before its end: k->batches.fresh has the batches of the run. An event
- * that cleaning has just written again waits for the next run.
  */
 #include "engine/ledger/ledgerengine_private.h"
 
@@ -27,29 +25,9 @@ enum {
 
 #define STRAY SLU_HOUR /* how long an event waits for its batch, if queues have moved */
 
-/* ---- The batches of this run ---- */
-
-static struct ledgerengine_fresh *
-find_fresh(struct ledgerengine *k, uint64_t id)
-{
-	for (uint32_t i = k->batches.n_fresh; i-- > 0;)
-		if (k->batches.fresh[i].id == id)
-			return &k->batches.fresh[i];
-	return NULL;
-}
-
-void
-ledgerengine_batches_end(struct ledgerengine *k)
-{
-	while (k->batches.n_fresh > 0)
-		mem_free(k->batches.fresh[--k->batches.n_fresh].p);
-}
-
 void
 ledgerengine_batches_release(struct ledgerengine *k)
 {
-	ledgerengine_batches_end(k);
-	mem_free(k->batches.fresh);
 	mem_free(k->batches.queues);
 	k->batches = (struct ledgerengine_batches){ 0 };
 }
@@ -60,7 +38,7 @@ struct at {
 	uint64_t id;
 	uint32_t msg;
 	struct slice space;
-	char *bytes; /* NULL: `b` is of k->batches.fresh */
+	char *bytes; /* `b` points into them */
 	struct msgbatch b;
 };
 
@@ -73,13 +51,11 @@ read_payload(struct ledgerengine *k, uint32_t msg, char **bytes, struct slice *p
 	int rc;
 
 	*bytes = NULL;
-	if (!ledgerengine_is_readable(k, msg))
-		return slu_fail(err, SLU_EBUSY, "the batch is being written; nothing was done");
 	rc = ledgerengine_row(k, msg, false, &row, err);
 	if (rc)
 		return rc;
 	*bytes = mem_alloc((size_t)row.record.size + 1);
-	rc = *bytes ? engine_read(k->engine, &row.record, 0, row.record.size, *bytes, true, err) : SLU_ENOMEM;
+	rc = *bytes ? ledgerengine_read(k, &row.record, *bytes, true, err) : SLU_ENOMEM;
 	if (!rc)
 		rc = message_decode((struct slice){ *bytes, row.record.size }, &m, err);
 	op_unpin_row(k->engine, &row);
@@ -107,10 +83,9 @@ close_batch(struct at *at)
 static int
 open_batch(struct ledgerengine *k, uint32_t queue, uint64_t id, struct at *at, struct slu_err *err)
 {
-	const struct ledgerengine_fresh *const fresh = find_fresh(k, id);
-	struct slice payload = fresh ? (struct slice){ fresh->p, fresh->n } : (struct slice){ 0 };
+	struct slice payload = { 0 };
 	struct ledger_queue_view q;
-	int rc = 0;
+	int rc;
 
 	*at = (struct at){ .id = id };
 	if (queue == SLAB_NONE)
@@ -120,32 +95,8 @@ open_batch(struct ledgerengine *k, uint32_t queue, uint64_t id, struct at *at, s
 	at->msg = ledger_find(k->ledger, q.space, id);
 	if (at->msg == SLAB_NONE || !is_batch(k, at->msg, queue))
 		return SLU_ENOTFOUND;
-	if (!fresh)
-		rc = read_payload(k, at->msg, &at->bytes, &payload, err);
+	rc = read_payload(k, at->msg, &at->bytes, &payload, err);
 	return rc ? rc : msgbatch_decode(payload, &at->b, err);
-}
-
-static int
-remember(struct ledgerengine *k, uint64_t id, struct slice doc)
-{
-	struct ledgerengine_batches *const all = &k->batches;
-	char *const copy = mem_alloc(doc.n + 1);
-
-	if (!copy || !mem_room(&all->fresh, &all->room, all->n_fresh + 1, sizeof *all->fresh)) {
-		mem_free(copy);
-		return SLU_ENOMEM;
-	}
-	memcpy(copy, doc.p, doc.n);
-	all->fresh[all->n_fresh++] = (struct ledgerengine_fresh){ id, copy, doc.n };
-	return 0;
-}
-
-/* Without memory, the batch is busy until the next run. */
-void
-ledgerengine_batch_relocated(struct ledgerengine *k, const struct message *m)
-{
-	if (m->terms.batch == MSGBATCH_SELF)
-		(void)remember(k, m->id, m->payload);
 }
 
 static int
@@ -179,12 +130,7 @@ store(struct ledgerengine *k, const struct at *at, struct slu_err *err)
 
 	buf_init(&doc, MSGBATCH_HEAD + MSGBATCH_SEEN * 8 + MSGBATCH_CALLBACK_MAX);
 	msgbatch_encode(&at->b, &doc);
-	rc = doc.failed ? SLU_ENOMEM : remember(k, at->id, buf_slice(&doc));
-	if (!rc) {
-		rc = replace(k, at, &doc, err);
-		if (rc)
-			mem_free(k->batches.fresh[--k->batches.n_fresh].p);
-	}
+	rc = doc.failed ? SLU_ENOMEM : replace(k, at, &doc, err);
 	buf_release(&doc);
 	return rc;
 }

@@ -134,7 +134,6 @@ move_message(struct logengine *l, const struct wal_record *rec, const struct mes
 	if (rc)
 		return rc;
 	file = logengine_name_file_again(l, v->where);
-	ledgerengine_batch_relocated(&l->ledgerengine, m);
 	at = logengine_append(l, LOGENGINE_MESSAGE, &rec->body, 1);
 	logengine_note_need(l, LOGENGINE_MESSAGE, logengine_is_replaced(m), at.segment);
 	ledger_relocate(l->ledger, msg, logengine_name(l, at, rec->body.n, rec->body.n, file));

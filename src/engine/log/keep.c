@@ -614,16 +614,6 @@ pin_file(struct logengine *l, uint32_t handle, struct op_ref *out)
 	};
 }
 
-static bool
-logengine_is_written(const struct ledgerengine *k, uint64_t where)
-{
-	const struct logengine *const l = CONTAINER(k, const struct logengine, ledgerengine);
-	struct place place;
-
-	places_get(&l->places, where, &place);
-	return wal_is_written(l->wal, place.at);
-}
-
 static int
 logengine_pin(struct ledgerengine *k, uint64_t where, struct op_ref *out, struct op_ref *payload,
 	      struct slu_err *err)
@@ -657,7 +647,7 @@ const struct ledgerengine_ops logengine_keeping = {
 	.sync = logengine_sync_all,
 	.drop = logengine_drop_document,
 	.pin = logengine_pin,
-	.is_written = logengine_is_written,
+	.read = logengine_read_here,
 	.claimed = logengine_claimed,
 	.recall = logengine_recall,
 	.backup = logengine_backup,

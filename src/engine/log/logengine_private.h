@@ -520,7 +520,8 @@ bool logengine_store_refill(struct logengine *l, int rc);
 
 extern const struct engine_options logengine_options;
 
-/* read.c: engine_ops.read, .read_near and .unpin. */
+/* read.c: engine_ops.read, .read_near and .unpin; ledgerengine_ops.read. */
+int logengine_read_here(struct ledgerengine *k, const struct op_ref *ref, char *out, bool may_block, struct slu_err *err);
 int logengine_read(struct engine *e, const struct op_ref *ref, uint64_t at, size_t n, char *out,
 		   bool may_block, struct slu_err *err);
 uint32_t logengine_read_near(const struct op_row *rows, uint32_t n, struct engine_near *near,

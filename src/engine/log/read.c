@@ -73,6 +73,19 @@ logengine_read(struct engine *e, const struct op_ref *ref, uint64_t at, size_t n
 	return rc;
 }
 
+int
+logengine_read_here(struct ledgerengine *k, const struct op_ref *ref, char *out, bool may_block, struct slu_err *err)
+{
+	struct logengine *const l = logengine_of(k);
+	const struct wal_pin pin = pin_of(ref);
+	struct wal_record rec;
+
+	if (ref->where & LOGENGINE_REF_FILE || !wal_appended(l->wal, &pin, &rec))
+		return logengine_read(&l->engine, ref, 0, ref->size, out, may_block, err);
+	memcpy(out, named(ref, &rec), ref->size);
+	return 0;
+}
+
 /* Counts the rows, from the first on, whose record is near the one before and ends within
  * `size` bytes of the first record's start. Sets *end to the end of the last of them. */
 static uint32_t

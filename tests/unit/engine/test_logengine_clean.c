@@ -345,6 +345,54 @@ TEST_LIMIT(values_of_a_limited_attribute_survive_cleaning, 120)
 	logkit_free(k);
 }
 
+static void
+put_keyed(struct logkit *k, uint64_t id, const char *key)
+{
+	struct op_put p = { .m = { .id = id, .key = slice_of(key) } };
+	struct op op;
+
+	op_init(&op, OP_ENQUEUE, space, queue, NULL, NULL);
+	op.puts = &p;
+	op.n_puts = 1;
+	run(k, &op);
+}
+
+/* An ack leaves something to clean, so the run of the nack behind it first relocates the message, whose key it then reads. */
+TEST_LIMIT(a_message_that_was_just_relocated_is_read, 120)
+{
+	static struct op_row rows[ROWS];
+	static char payload[3000];
+	struct logkit *k = logkit_new(SEGMENT, 1, false);
+	struct op op;
+
+	CHECK_EQ(0, logkit_open(k));
+	for (uint64_t id = 1; id <= ROWS; id++) {
+		char key[16];
+
+		snprintf(key, sizeof key, "key-%" PRIu64, id);
+		put_keyed(k, id, key);
+	}
+	op_init(&op, OP_CLAIM, space, queue, NULL, NULL);
+	op.rows = rows;
+	op.max_rows = ROWS;
+	op.claim.lease = 10 * SLU_HOUR;
+	run(k, &op);
+	op_unpin(&op);
+	for (uint64_t i = 0; i < ROWS; i++) {
+		struct op_item item = { .id = rows[i].id, .token = rows[i].token, .scope = 1 + GATE_KEY, .hold = 20 * SLU_HOUR };
+
+		for (uint64_t n = 0; n < 20; n++)
+			put(k, 1000 + 20 * i + n, (struct slice){ payload, sizeof payload }, NULL);
+		CHECK_EQ(20, claim_and_ack(k, every, (struct slice){ 0 }));
+		op_init(&op, OP_NACK, space, queue, NULL, NULL);
+		op.items = &item;
+		op.n_items = 1;
+		run(k, &op);
+		CHECK_EQ(0, item.rc);
+	}
+	logkit_free(k);
+}
+
 /* LOGENGINE-3: also when the segment that had it is gone. */
 TEST_LIMIT(the_ceiling_survives_cleaning, 120)
 {
