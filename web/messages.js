@@ -8,23 +8,37 @@ import { selected, table } from './table.js';
 import { app, command, empty, head, href, messageOf, pill } from './ui.js';
 
 const QUALIFIERS = {
-  queue: 'NAMESPACE/QUEUE; without it, all queues', state: 'ready, delayed, leased, held, dead, damaged', id: 'an id or a uid', key: 'the key of the order',
-  correlation: 'correlation id', attribute: 'NAME=VALUE', text: 'a text in the body', error: 'a text in the last error', reason: 'max_attempts, expired, rejected', 'age>': '5m: older', 'age<': '5m: newer',
+  'queue:': 'NAMESPACE/QUEUE; without it, all queues', 'state:': 'ready, delayed, leased, held, dead, damaged', 'id:': 'an id or a uid', 'key:': 'the key of the order',
+  'kind:': 'the kind of work; or type:', 'share:': 'the share; or tenant:', 'correlation:': 'correlation id', 'attribute:': 'NAME=VALUE; or tag:', 'body.': 'body.user.id:42, a value of a JSON body',
+  'text:': 'a text in the body', 'error:': 'a text in the last error', 'reason:': 'max_attempts, expired, rejected', 'prio>=': 'this number or a higher one', 'prio<=': 'this number or a lower one',
+  'attempt>': 'delivered more often', 'attempt<': 'delivered less often', 'age>': '5m: older', 'age<': '5m: newer',
 };
-const SUGGESTED = Object.keys(QUALIFIERS).map((q) => (/[<>]$/.test(q) ? q : `${q}:`));
-const PARAMS = { id: 'id', key: 'key', correlation: 'correlation_id', attribute: 'attribute', text: 'text', error: 'error', reason: 'reason', 'age>': 'older_than', 'age<': 'newer_than', state: 'state' };
+const SUGGESTED = Object.keys(QUALIFIERS);
+const PARAMS = {
+  'id:': 'id', 'key:': 'key', 'kind:': 'kind', 'type:': 'kind', 'share:': 'share', 'tenant:': 'share', 'correlation:': 'correlation_id', 'attribute:': 'attribute', 'tag:': 'attribute', 'text:': 'text', 'error:': 'error', 'error~': 'error', 'reason:': 'reason', 'state:': 'state',
+  'prio>=': 'priority_min', 'prio<=': 'priority_max', 'attempt>': 'attempts_over', 'attempt<': 'attempts_under', 'age>': 'older_than', 'age<': 'newer_than',
+};
 const ID = /^(\d{6,19}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 
-// Returns {params, free, wrong}: what the call takes, the words without a qualifier, and what is not one.
+// Returns {params, free, wrong}: what the call takes, the words without a qualifier, and why it is no query.
 export function readQuery(text) {
-  const found = { params: {}, free: [], wrong: [] };
-  for (const [, name, sign, quoted, word, bare] of text.matchAll(/([a-z]+)([:<>])(?:"((?:[^"\\]|\\.)*)"|(\S*))|(\S+)/gi)) {
+  const found = { params: {}, free: [], wrong: '' };
+  const set = (key, name, value) => {
+    if (name in found.params) found.wrong ||= `${key} twice: one is expected`;
+    else if (value === '') found.wrong ||= `${key} without a value`;
+    else found.params[name] = value;
+  };
+  for (const [, name, sign, quoted, word, bare] of text.matchAll(/([a-z]+(?:\.[^\s:"]+)?)(>=|<=|[:<>]|(?<=error)~)(?:"((?:[^"\\]|\\.)*)"|(\S*))|(\S+)/gi)) {
     const value = quoted !== undefined ? quoted.replace(/\\(.)/g, '$1') : word;
-    const key = sign === ':' ? name : `${name}${sign}`;
+    const key = `${name}${sign}`;
     if (bare !== undefined) found.free.push(bare);
-    else if (key === 'queue') [found.params.namespace, found.params.queue] = value.includes('/') ? value.split('/') : ['default', value];
-    else if (PARAMS[key]) found.params[PARAMS[key]] = value;
-    else found.wrong.push(key);
+    else if (key === 'queue:') {
+      const at = value.indexOf('/');
+      set(key, 'namespace', at < 0 ? 'default' : value.slice(0, at));
+      set(key, 'queue', value.slice(at + 1));
+    } else if (name.startsWith('body.') && sign === ':') set('body.', 'body', `${name.slice(5)}=${value}`);
+    else if (PARAMS[key]) set(key, PARAMS[key], value);
+    else found.wrong ||= `unknown qualifier ${key}; expected ${SUGGESTED.join(' ')}`;
   }
   if (found.free.length === 1 && ID.test(found.free[0])) found.params.id = found.free.pop();
   if (found.free.length && !found.params.text) found.params.text = found.free.join(' ');
@@ -45,7 +59,7 @@ export async function load(route, signal) {
   const text = route.params.q || '';
   const query = readQuery(text);
   const { params } = query;
-  if (query.wrong.length) return { query, wrong: `unknown qualifier ${query.wrong[0]}; expected ${Object.keys(QUALIFIERS).join(', ')}` };
+  if (query.wrong) return { query, wrong: query.wrong };
   if (!params.queue && params.id) {
     const found = await findById(params.id, signal);
     return { query, page: { messages: found ? [found] : [], looked: 1 } };
@@ -106,7 +120,7 @@ export function messageTable(messages, { short = false, select, caption = 'Messa
 
 function hints(known = []) {
   return h('div', { class: 'hints' }, h('h2', null, 'What can be searched'),
-    h('dl', { class: 'facts wide' }, Object.entries(QUALIFIERS).map(([q, text]) => h('div', null, h('dt', null, h('code', null, /[<>]$/.test(q) ? q : `${q}:`)), h('dd', null, text)))),
+    h('dl', { class: 'facts wide' }, Object.entries(QUALIFIERS).map(([q, text]) => h('div', null, h('dt', null, h('code', null, q)), h('dd', null, text)))),
     known.length > 0 && [h('h2', null, 'Queues'), h('p', { class: 'chips' }, known.slice(0, 24).map((q) => h('a', { href: href(['messages'], { q: `queue:${q.namespace}/${q.queue}` }) }, `${q.namespace}/${q.queue}`)))],
     command('sluice browse QUEUE --state ready --key a'));
 }

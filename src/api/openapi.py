@@ -162,12 +162,15 @@ WITH = {"enqueue": {
 SOME = {"ids": array(ref("Id"), **UP_TO_1000), "limit": LIMIT_OF_PAGE}
 CONDITIONS = {
     "id": ref("Id"),
-    **each(TEXT, "key correlation_id"),
+    **each(TEXT, "key share kind correlation_id"),
     "attribute": string(description="NAME=VALUE of an attribute."),
+    "body": string(description="PATH=VALUE of a JSON payload, as user.id=42."),
     "text": string(description="A text in the payload."),
     "error": string(description="A text in the last error."),
     "reason": REASON,
     "group": string(pattern="^[0-9a-f]{16}$", description="A group of dead letters."),
+    **each({"oneOf": [INT32, TEXT]}, "priority_min priority_max"),
+    **each({"oneOf": [UINT32, string(pattern="^[0-9]+$")]}, "attempts_over attempts_under"),
     **each(TIME, "older_than newer_than"),
 }
 TASK_NAME = {"namespace": ref("Name"), "task": string(pattern="^[0-9]+$")}

@@ -134,8 +134,8 @@ value_span(struct slice s, slu_time min, slu_time max, slu_time *out, struct slu
 	return 0;
 }
 
-static int
-read_label(struct slice s, int32_t *out, struct slu_err *err)
+int
+value_priority(struct slice s, int32_t *out, struct slu_err *err)
 {
 	int64_t number;
 
@@ -277,7 +277,7 @@ json_read_priority(struct json *r, const struct json_field *f, void *place)
 	struct slu_err err;
 
 	assert(f->size == sizeof(int32_t));
-	if (read_label(read_word(r, room), place, &err))
+	if (value_priority(read_word(r, room), place, &err))
 		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
 }
 

@@ -64,6 +64,8 @@ int value_receipt(struct slice s, char *names, struct receipt *out, struct slu_e
 int value_span(struct slice s, slu_time min, slu_time max, slu_time *out,
 	       struct slu_err *err);
 
+int value_priority(struct slice s, int32_t *out, struct slu_err *err);
+
 /* Writes the trace as messages store it, in the memory of a; an invalid trace becomes empty. Returns
  * SLU_ENOMEM. */
 /* The kind of a message with its mark, and a list with commas as the kinds of a claim: core/queue/kind.h. Return SLU_EINVAL or

@@ -139,17 +139,26 @@ def test_a_query_is_read_by_its_qualifiers(console):
         "queue:mail gift card": {"namespace": "default", "queue": "mail", "text": "gift card"},
         "01a1de06-b1c9-7000-8010-000000000000": {"id": "01a1de06-b1c9-7000-8010-000000000000"},
         "380252006595428353": {"id": "380252006595428353"},
+        'type:resize tag:plan=gold body.user.id:42 prio>=3 prio<=7 attempt>2': {
+            "kind": "resize", "attribute": "plan=gold", "body": "user.id=42", "priority_min": "3", "priority_max": "7", "attempts_over": "2"},
+        'queue:ops/jobs error~"no such" tenant:acme body.a.b:"x y" attempt<1 age<5m': {
+            "namespace": "ops", "queue": "jobs", "error": "no such", "share": "acme", "body": "a.b=x y", "attempts_under": "1", "newer_than": "5m"},
     }
     found = console.driver.execute_async_script(MODULE, "messages.js", "readQuery", [*cases])
     assert [json.loads(text)["params"] for text in found] == [*cases.values()]
+    bad = {"colour:red": "unknown qualifier colour:", "prio>3": "unknown qualifier prio>", "key:a key:b": "key: twice", "queue:ops/": "queue: without a value",
+           "body.a:1 body.b:2": "body. twice"}
+    found = console.driver.execute_async_script(MODULE, "messages.js", "readQuery", [*bad])
+    for text, why in zip(found, bad.values()):
+        assert why in json.loads(text)["wrong"]
 
 
 def test_a_query_is_completed(console):
     module = """
       const [cases, done] = arguments;
-      import(new URL('suggest.js', location.href)).then(({completions}) => done(cases.map((text) => completions(text, ['ops/jobs', 'ops/mail'], ['queue:', 'state:', 'text:', 'age>']))));
+      import(new URL('suggest.js', location.href)).then(({completions}) => done(cases.map((text) => completions(text, ['ops/jobs', 'ops/mail'], ['queue:', 'state:', 'text:', 'body.', 'prio>=', 'age>']))));
     """
-    cases = {"": ["queue:", "state:", "text:", "age>"], "sta": ["state:"], "state:de": ["state:delayed", "state:dead"], "text:x queue:ops/j": ["text:x queue:ops/jobs"],
+    cases = {"": ["queue:", "state:", "text:", "body.", "prio>=", "age>"], "pri": ["prio>="], "prio>=": ["prio>=0", "prio>=5", "prio>=10"], "bo": ["body."], "sta": ["state:"], "state:de": ["state:delayed", "state:dead"], "text:x queue:ops/j": ["text:x queue:ops/jobs"],
              "age>": ["age>5m", "age>1h", "age>1d"], "nothing": []}
     assert console.driver.execute_async_script(module, [*cases]) == [*cases.values()]
     console.go("#/messages")

@@ -262,6 +262,19 @@ def test_messages_are_searched(cli):
     assert cli.try_("browse", cli.queue, "--older-than", "1h").returncode == 3
 
 
+def test_messages_are_searched_by_kind_priority_and_values_of_the_body(cli):
+    cli.push('{"user":{"id":42}}', "--kind", "resize", "--priority", "1")
+    cli.push('{"user":{"id":43}}', "--kind", "crop", "--priority", "7")
+    for args, n in ((["--body", "user.id=42"], [0]), (["--kind", "crop"], [1]), (["--priority-min", "2"], [1]), (["--priority-max", "1"], [0]),
+                    (["--attempts-under", "1"], [0, 1]), (["--body", "user.id=4.3e1", "--kind", "crop"], [1])):
+        found = [json.loads(text)["user"]["id"] - 42 for text in texts(cli.lines("browse", cli.queue, *args))]
+        assert sorted(found) == n, args
+    for args in (["--priority-max", "high"], ["--attempts-over", "0"]):
+        assert cli.try_("browse", cli.queue, *args).returncode == 3
+    wrong = cli.try_("browse", cli.queue, "--body", "user.id")
+    assert wrong.returncode not in (0, 3) and b"expected PATH=VALUE" in wrong.stderr
+
+
 def test_a_message_is_shown_and_deleted_by_its_id_alone(cli):
     id_, = cli.push("x")
     shown, = cli.lines("get", id_)

@@ -1,12 +1,62 @@
 #include "api/admin/filter.h"
 
+#include "api/admin/body.h"
 #include "api/flat/view.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "core/fingerprint.h"
 #include "engine/engine.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+
+/* ---- The rows ---- */
+
+#define ROW(type, at, how, name, stored, member)                         \
+	{                                                                \
+		ADMIN_FILTER_##how, name, stored, offsetof(type, member) \
+	}
+const struct admin_filter_row admin_filter_rows[] = { ADMIN_FILTER_ROWS(ROW, struct admin_filter, ) };
+const size_t admin_filter_n_rows = COUNT(admin_filter_rows);
+
+struct slice
+admin_filter_word(const struct admin_filter *f, const struct admin_filter_row *row)
+{
+	return *(const struct slice *)(const void *)((const char *)f + row->offset);
+}
+
+slu_time
+admin_filter_time(const struct admin_filter *f, const struct admin_filter_row *row)
+{
+	return *(const slu_time *)(const void *)((const char *)f + row->offset);
+}
+
+static bool
+is_given(const struct admin_filter *f, const struct admin_filter_row *row)
+{
+	if (row->how == ADMIN_FILTER_id)
+		return f->id.id;
+	return row->how == ADMIN_FILTER_span ? admin_filter_time(f, row) != 0 : admin_filter_word(f, row).n > 0;
+}
+
+static bool
+asks_for_id_at_most(const struct admin_filter *f)
+{
+	for (size_t i = 0; i < COUNT(admin_filter_rows); i++)
+		if (admin_filter_rows[i].how != ADMIN_FILTER_id && is_given(f, &admin_filter_rows[i]))
+			return false;
+	return true;
+}
+
+void
+admin_filter_read_number(struct json *r, const struct json_field *f, void *place)
+{
+	assert(f->size == sizeof(struct slice));
+	*(struct slice *)place = json_peek(r) == JSON_NUMBER ? json_skip(r) : json_text(r);
+}
+
+/* ---- Check ---- */
 
 static bool
 is_group(struct slice text)
@@ -17,30 +67,72 @@ is_group(struct slice text)
 	return text.n == ADMIN_GROUP_TEXT - 1;
 }
 
+static int
+refuse(const char *name, struct slice value, const char *form, struct slu_err *err)
+{
+	char shown[SHOWN_TEXT];
+
+	return slu_fail(err, SLU_EINVAL, "invalid %s: %s; expected %s", name, parse_shown(value, shown), form);
+}
+
+static int
+check_words(const struct admin_filter *f, struct slu_err *err)
+{
+	struct body_condition body;
+
+	if (f->attribute.n && (f->attribute.p[0] == '=' || !memchr(f->attribute.p, '=', f->attribute.n)))
+		return refuse("attribute", f->attribute, "NAME=VALUE", err);
+	if (f->group.n && !is_group(f->group))
+		return refuse("group", f->group, "16 hex digits, as of /v1/admin/dlq/groups", err);
+	for (unsigned i = DEAD_MAX_ATTEMPTS; f->reason.n && !slice_eq(f->reason, slice_of(flat_view_reasons[i])); i++)
+		if (i == DEAD_REJECTED)
+			return refuse("reason", f->reason, "max_attempts, expired or rejected", err);
+	return f->body.n ? body_condition_read(&body, f->body, err) : 0;
+}
+
+/* A word that admin_filter_check has checked. */
+static int32_t
+priority_of(struct slice word)
+{
+	int32_t v = 0;
+
+	(void)value_priority(word, &v, NULL);
+	return v;
+}
+
+static uint64_t
+attempts_of(struct slice word)
+{
+	uint64_t v = 0;
+
+	(void)parse_u64(word, 0, UINT32_MAX, &v, NULL);
+	return v;
+}
+
+static int
+check_numbers(const struct admin_filter *f, struct slu_err *err)
+{
+	static const char priority[] = "high, normal, low or a whole number of 32 bits", attempts[] = "a whole number from 0 to 4294967295";
+	uint64_t n;
+	int32_t v;
+
+	if (f->priority_min.n && value_priority(f->priority_min, &v, NULL))
+		return refuse("priority_min", f->priority_min, priority, err);
+	if (f->priority_max.n && value_priority(f->priority_max, &v, NULL))
+		return refuse("priority_max", f->priority_max, priority, err);
+	if (f->attempts_over.n && parse_u64(f->attempts_over, 0, UINT32_MAX, &n, NULL))
+		return refuse("attempts_over", f->attempts_over, attempts, err);
+	if (f->attempts_under.n && parse_u64(f->attempts_under, 0, UINT32_MAX, &n, NULL))
+		return refuse("attempts_under", f->attempts_under, attempts, err);
+	return 0;
+}
+
 int
 admin_filter_check(const struct admin_filter *f, struct slu_err *err)
 {
-	if (f->attribute.n && (f->attribute.p[0] == '=' || !memchr(f->attribute.p, '=', f->attribute.n)))
-		return slu_fail(err, SLU_EINVAL, "invalid attribute: %.*s; expected NAME=VALUE",
-				(int)(f->attribute.n < 64 ? f->attribute.n : 64), f->attribute.p);
-	if (f->group.n && !is_group(f->group))
-		return slu_fail(err, SLU_EINVAL, "invalid group: %.*s; expected 16 hex digits, as of /v1/admin/dlq/groups",
-				(int)(f->group.n < 64 ? f->group.n : 64), f->group.p);
-	if (f->reason.n == 0)
-		return 0;
-	for (unsigned i = DEAD_MAX_ATTEMPTS; i <= DEAD_REJECTED; i++)
-		if (slice_eq(f->reason, slice_of(flat_view_reasons[i])))
-			return 0;
-	return slu_fail(err, SLU_EINVAL,
-			"reason: invalid value %.*s; expected max_attempts, expired or rejected",
-			(int)(f->reason.n < 64 ? f->reason.n : 64), f->reason.p);
-}
+	const int rc = check_words(f, err);
 
-static bool
-asks_for_id_at_most(const struct admin_filter *f)
-{
-	return f->key.n + f->correlation_id.n + f->attribute.n + f->text.n + f->error.n + f->reason.n + f->group.n == 0 &&
-	       f->older_than == 0 && f->newer_than == 0;
+	return rc ? rc : check_numbers(f, err);
 }
 
 bool
@@ -61,6 +153,8 @@ admin_filter_is_rounded(const struct admin_filter *f, struct slu_err *err)
 	return asks_for_id_at_most(f) &&
 	       value_id_failed(f->id, SLU_ENOTFOUND, err) == SLU_EROUNDED;
 }
+
+/* ---- Match ---- */
 
 static bool
 contains(struct slice text, struct slice part)
@@ -164,6 +258,35 @@ is_of_group(const struct admin_filter *f, const struct op_row *row, struct slice
 	return slice_eq(f->group, slice_of(name));
 }
 
+static bool
+is_of_numbers(const struct admin_filter *f, const struct op_row *row)
+{
+	return (!f->priority_min.n || row->prio >= priority_of(f->priority_min)) &&
+	       (!f->priority_max.n || row->prio <= priority_of(f->priority_max)) &&
+	       (!f->attempts_over.n || row->attempts > attempts_of(f->attempts_over)) &&
+	       (!f->attempts_under.n || row->attempts < attempts_of(f->attempts_under));
+}
+
+static bool
+has_body(const struct admin_filter *f, const struct op_row *row, const struct message *m)
+{
+	struct body_condition c;
+
+	if (!f->body.n)
+		return true;
+	return !row->payload.pin && body_condition_read(&c, f->body, NULL) == 0 && body_condition_holds(&c, m->payload);
+}
+
+/* What the record and its state say without its payload. */
+static bool
+is_of_words(const struct admin_filter *f, const struct op_row *row, const struct message *m)
+{
+	return (!f->id.id || f->id.id == row->id) && equals_if_asked(f->key, m->key) &&
+	       equals_if_asked(f->share, share_of_line(m->share)) && equals_if_asked(f->kind, kind_of_line(m->share)) &&
+	       equals_if_asked(f->correlation_id, m->correlation) &&
+	       equals_if_asked(f->reason, slice_of(flat_view_reasons[row->reason]));
+}
+
 bool
 admin_filter_matches(const struct admin_filter *f, slu_time now, struct engine *e,
 		     const struct op_row *row, const struct message *m, struct slice error,
@@ -171,9 +294,7 @@ admin_filter_matches(const struct admin_filter *f, slu_time now, struct engine *
 {
 	const slu_time since = row->state == MSG_DEAD ? row->due : m->accepted;
 
-	return (!f->id.id || f->id.id == row->id) && equals_if_asked(f->key, m->key) &&
-	       equals_if_asked(f->correlation_id, m->correlation) &&
-	       equals_if_asked(f->reason, slice_of(flat_view_reasons[row->reason])) &&
-	       is_of_age(f, now - since) && contains(error, f->error) && is_of_group(f, row, error) && has_attribute(m->attributes, f->attribute) &&
+	return is_of_words(f, row, m) && is_of_numbers(f, row) && is_of_age(f, now - since) && contains(error, f->error) &&
+	       is_of_group(f, row, error) && has_attribute(m->attributes, f->attribute) && has_body(f, row, m) &&
 	       has_text(f, e, row, m, bytes);
 }

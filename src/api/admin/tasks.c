@@ -13,10 +13,6 @@
 #include "api/handler.h"
 #include "api/task/tasks.h"
 
-enum {
-	TEXT_MAX = 1024 /* bytes of a text of the filter */
-};
-
 /* --- begin -------------------------------------------------------------------- */
 
 struct begin {
@@ -33,16 +29,6 @@ static const struct json_field fields[] = {
 	FIELD("queue", name, call.t.queue, .required = true, .also = { "topic", 5 }),
 	FIELD("action", text, action, .required = true),
 	FIELD("state", text, state),
-	FIELD("id", id, call.t.filter.id),
-	FIELD("key", text, call.t.filter.key, .max = TEXT_MAX),
-	FIELD("correlation_id", text, call.t.filter.correlation_id, .max = TEXT_MAX),
-	FIELD("attribute", text, call.t.filter.attribute, .max = TEXT_MAX),
-	FIELD("text", text, call.t.filter.text, .max = TEXT_MAX),
-	FIELD("error", text, call.t.filter.error, .max = TEXT_MAX),
-	FIELD("reason", text, call.t.filter.reason, .max = TEXT_MAX),
-	FIELD("group", text, call.t.filter.group, .max = TEXT_MAX),
-	FIELD("older_than", span, call.t.filter.older_than, .max = API_DELAY_MAX),
-	FIELD("newer_than", span, call.t.filter.newer_than, .max = API_DELAY_MAX),
 	FIELD("to", name, call.t.to),
 	FIELD("to_source", bool, call.t.to_source),
 	FIELD("priority", priority, call.t.prio),
@@ -52,13 +38,14 @@ static const struct json_field fields[] = {
 	FIELD("delay", span, delay, .max = API_DELAY_MAX),
 	FIELD("until", time, call.t.until),
 	FIELD("start_in", span, start_in, .max = API_DELAY_MAX),
+	ADMIN_FILTER_FIELDS(struct begin, call.t.filter),
 };
 
 /* By row of `fields`. */
 enum {
-	HAS_PRIORITY = 1 << 16,
-	HAS_DELAY = 1 << 20,
-	HAS_UNTIL = 1 << 21
+	HAS_PRIORITY = 1 << 6,
+	HAS_DELAY = 1 << 10,
+	HAS_UNTIL = 1 << 11
 };
 
 static int

@@ -146,16 +146,26 @@ encode_time(struct json_out *w, const char *name, slu_time at)
 static void
 encode_filter(const struct admin_filter *f, struct json_out *w)
 {
-	json_out_u64(w, "id", f->id.id);
-	encode_text(w, "key", f->key);
-	encode_text(w, "correlation_id", f->correlation_id);
-	encode_text(w, "attribute", f->attribute);
-	encode_text(w, "text", f->text);
-	encode_text(w, "text_error", f->error);
-	encode_text(w, "reason", f->reason);
-	encode_text(w, "group", f->group);
-	json_out_i64(w, "older_than", f->older_than);
-	json_out_i64(w, "newer_than", f->newer_than);
+	for (size_t i = 0; i < admin_filter_n_rows; i++) {
+		const struct admin_filter_row *const row = &admin_filter_rows[i];
+
+		if (row->how == ADMIN_FILTER_id)
+			json_out_u64(w, row->stored, f->id.id);
+		else if (row->how == ADMIN_FILTER_span)
+			json_out_i64(w, row->stored, admin_filter_time(f, row));
+		else
+			encode_text(w, row->stored, admin_filter_word(f, row));
+	}
+}
+
+/* The first version that knows all conditions of the filter: an older server must not run the task without them. */
+static unsigned
+version_of(const struct admin_filter *f)
+{
+	const size_t newer = f->share.n + f->kind.n + f->body.n + f->priority_min.n + f->priority_max.n + f->attempts_over.n +
+			     f->attempts_under.n;
+
+	return newer ? TASK_DOC_VERSION : 1;
 }
 
 static void
@@ -181,7 +191,7 @@ task_encode(const struct task *t, struct buf *out)
 	struct json_out w;
 
 	json_out_open(&w, out);
-	json_out_u64(&w, "version", TASK_DOC_VERSION);
+	json_out_u64(&w, "version", version_of(&t->filter));
 	json_out_str(&w, "task", slice_of(task_id_text(t->id, id)));
 	json_out_str(&w, "action", slice_of(actions[t->action]));
 	json_out_str(&w, "queue", t->queue);
@@ -215,7 +225,7 @@ task_put(const struct task *t, struct slice space, struct arena *memory, struct 
 
 struct doc {
 	struct task t;
-	uint64_t version, state, id, rate, stop_if_failing;
+	uint64_t version, state, rate, stop_if_failing;
 	int64_t prio;
 	struct slice task, action, phase;
 };
@@ -223,22 +233,20 @@ struct doc {
 #define FIELD(text, how, member, ...)  JSON_ROW(text, json_read_##how, struct doc, member, .required = true, __VA_ARGS__)
 #define OPTION(text, how, member, ...) JSON_ROW(text, json_read_##how, struct doc, member, __VA_ARGS__)
 
+/* A condition as task_encode writes it. */
+#define FILTERED(type, at, how, name, stored, member) FILTERED_##how(stored, at.member)
+#define FILTERED_id(name, member)                     OPTION(name, u64, member.id)
+#define FILTERED_word(name, member)                   OPTION(name, text, member)
+#define FILTERED_number(name, member)                 OPTION(name, text, member)
+#define FILTERED_span(name, member)                   OPTION(name, i64, member, .max = INT64_MAX)
+
 static const struct json_field fields[] = {
 	FIELD("version", u64, version),
 	FIELD("task", text, task),
 	FIELD("action", text, action),
 	FIELD("queue", text, t.queue),
 	FIELD("state", u64, state, .max = MSG_DEAD),
-	OPTION("id", u64, id),
-	OPTION("key", text, t.filter.key),
-	OPTION("correlation_id", text, t.filter.correlation_id),
-	OPTION("attribute", text, t.filter.attribute),
-	OPTION("text", text, t.filter.text),
-	OPTION("text_error", text, t.filter.error),
-	OPTION("reason", text, t.filter.reason),
-	OPTION("group", text, t.filter.group),
-	OPTION("older_than", i64, t.filter.older_than, .max = INT64_MAX),
-	OPTION("newer_than", i64, t.filter.newer_than, .max = INT64_MAX),
+	ADMIN_FILTER_ROWS(FILTERED, struct doc, t.filter),
 	OPTION("to", text, t.to),
 	FIELD("to_source", bool, t.to_source),
 	FIELD("priority", i64, prio, .min = INT32_MIN, .max = INT32_MAX),
@@ -267,15 +275,14 @@ take_words(struct doc *d, struct slu_err *err)
 {
 	unsigned phase;
 
-	if (d->version != TASK_DOC_VERSION)
-		return slu_fail(err, SLU_EINVAL, "version: expected %d", TASK_DOC_VERSION);
+	if (d->version < 1 || d->version > TASK_DOC_VERSION)
+		return slu_fail(err, SLU_EINVAL, "version: expected 1 to %d", TASK_DOC_VERSION);
 	if (parse_u64(d->task, 1, INT64_MAX, &d->t.id, err) || task_action_parse(d->action, &d->t.action, err))
 		return SLU_EINVAL;
 	if (find_word(phases, TASK_PHASES, d->phase, &phase))
 		return slu_fail(err, SLU_EINVAL, "phase: expected a word");
 	d->t.phase = (enum task_phase)phase;
 	d->t.state = (enum msg_state)d->state;
-	d->t.filter.id.id = d->id;
 	d->t.prio = (int32_t)d->prio;
 	d->t.rate = (uint32_t)d->rate;
 	d->t.stop_if_failing = (uint32_t)d->stop_if_failing;
@@ -314,25 +321,28 @@ show_span(struct json_out *w, const char *name, slu_time span)
 }
 
 static void
+show_condition(struct json_out *w, const struct admin_filter *f, const struct admin_filter_row *row)
+{
+	char id[TASK_ID_TEXT];
+
+	if (row->how == ADMIN_FILTER_span)
+		show_span(w, row->name, admin_filter_time(f, row));
+	else if (row->how != ADMIN_FILTER_id)
+		encode_text(w, row->name, admin_filter_word(f, row));
+	else if (f->id.id)
+		json_out_str(w, row->name, slice_of(task_id_text(f->id.id, id)));
+}
+
+static void
 show_filter(struct json_out *w, const struct task *t)
 {
 	const struct admin_filter *const f = &t->filter;
-	char id[TASK_ID_TEXT];
 
 	json_out_object(w, "filter");
 	if (t->state != MSG_NONE)
 		json_out_str(w, "state", slice_of(flat_view_states[t->state]));
-	if (f->id.id)
-		json_out_str(w, "id", slice_of(task_id_text(f->id.id, id)));
-	encode_text(w, "key", f->key);
-	encode_text(w, "correlation_id", f->correlation_id);
-	encode_text(w, "attribute", f->attribute);
-	encode_text(w, "text", f->text);
-	encode_text(w, "error", f->error);
-	encode_text(w, "reason", f->reason);
-	encode_text(w, "group", f->group);
-	show_span(w, "older_than", f->older_than);
-	show_span(w, "newer_than", f->newer_than);
+	for (size_t i = 0; i < admin_filter_n_rows; i++)
+		show_condition(w, f, &admin_filter_rows[i]);
 	json_out_close(w);
 }
 

@@ -31,8 +31,8 @@
 #include <stdio.h>
 
 enum {
-	TASK_DOC_VERSION = 1,
-	TASK_ERROR = 320, /* bytes of the reason, with the NUL */
+	TASK_DOC_VERSION = 2, /* 1: without the conditions share, kind, body, priority_*, attempts_* */
+	TASK_ERROR = 320,     /* bytes of the reason, with the NUL */
 	TASK_RATE_MAX = 1000000,
 	TASK_ID_TEXT = 24,    /* an id as text, with the NUL */
 	TASKS_MAX = 200,      /* of a namespace */

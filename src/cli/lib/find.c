@@ -10,15 +10,22 @@ static const struct {
 	const char *name;
 	size_t offset;
 } texts[] = {
-	{ "state", offsetof(struct find, state) },
+	{ "state", offsetof(struct find, state) }, /* no condition: find_is_any */
 	{ "id", offsetof(struct find, id) },
 	{ "key", offsetof(struct find, key) },
+	{ "share", offsetof(struct find, share) },
+	{ "kind", offsetof(struct find, kind) },
 	{ "correlation_id", offsetof(struct find, correlation) },
 	{ "attribute", offsetof(struct find, attribute) },
+	{ "body", offsetof(struct find, body) },
 	{ "text", offsetof(struct find, text) },
 	{ "error", offsetof(struct find, error) },
 	{ "reason", offsetof(struct find, reason) },
 	{ "group", offsetof(struct find, group) },
+	{ "priority_min", offsetof(struct find, priority_min) },
+	{ "priority_max", offsetof(struct find, priority_max) },
+	{ "attempts_over", offsetof(struct find, attempts_over) },
+	{ "attempts_under", offsetof(struct find, attempts_under) },
 };
 
 static const char *
@@ -33,8 +40,10 @@ text_of(const struct find *f, size_t i)
 bool
 find_is_any(const struct find *f)
 {
-	return f->key || f->correlation || f->attribute || f->text || f->error || f->reason || f->group || f->older ||
-	       f->newer;
+	for (size_t i = 1; i < COUNT(texts); i++)
+		if (text_of(f, i))
+			return true;
+	return f->older || f->newer;
 }
 
 static void

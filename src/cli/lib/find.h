@@ -10,7 +10,8 @@ struct json_out;
 
 struct find {
 	const char *state;
-	const char *id, *key, *correlation, *text, *error, *reason, *attribute, *group;
+	const char *id, *key, *share, *kind, *correlation, *attribute, *body, *text, *error, *reason, *group;
+	const char *priority_min, *priority_max, *attempts_over, *attempts_under;
 	slu_time older, newer;
 	uint64_t limit;
 };
@@ -20,13 +21,20 @@ struct find {
 /* clang-format off */
 #define FIND_ROWS(type) \
 	{ "-k, --key KEY", ARG_TEXT, AT(type, find.key), "with this ordering key" }, \
+	{ "--share NAME", ARG_TEXT, AT(type, find.share), "with this share" }, \
+	{ "--kind KIND", ARG_TEXT, AT(type, find.kind), "of this kind" }, \
 	{ "--correlation-id ID", ARG_TEXT, AT(type, find.correlation), "with this correlation id" }, \
 	{ "--attribute NAME=VALUE", ARG_TEXT, AT(type, find.attribute), "with this attribute" }, \
+	{ "--body PATH=VALUE", ARG_TEXT, AT(type, find.body), "with this value in the JSON body, as user.id=42" }, \
 	{ "--text TEXT", ARG_TEXT, AT(type, find.text), "with this text in the payload" }, \
 	{ "--error TEXT", ARG_TEXT, AT(type, find.error), "with this text in the last error" }, \
 	{ "--reason max_attempts|expired|rejected", ARG_TEXT, AT(type, find.reason), \
 	  "only letters that died for this reason" }, \
 	{ "--group GROUP", ARG_TEXT, AT(type, find.group), "only letters of this group, as `dlq groups` names it" }, \
+	{ "--priority-min N", ARG_TEXT, AT(type, find.priority_min), "whose priority is N or a higher number" }, \
+	{ "--priority-max N", ARG_TEXT, AT(type, find.priority_max), "whose priority is N or a lower number" }, \
+	{ "--attempts-over N", ARG_TEXT, AT(type, find.attempts_over), "delivered more than N times" }, \
+	{ "--attempts-under N", ARG_TEXT, AT(type, find.attempts_under), "delivered less than N times" }, \
 	{ "--older-than", ARG_TIME, AT(type, find.older), "accepted (or dead) longer ago than that" }, \
 	{ "--newer-than", ARG_TIME, AT(type, find.newer), "accepted (or dead) later than that" }
 /* clang-format on */

@@ -81,12 +81,31 @@ TEST(a_task_with_moments_is_read_back)
 	buf_release(&out);
 }
 
+/* A server that does not know the conditions must not run the task. */
+TEST(a_task_with_conditions_of_version_2_says_so)
+{
+	struct task t = whole, back;
+	struct buf out;
+
+	t.filter.kind = SLICE("resize");
+	t.filter.body = SLICE("user.id=42");
+	t.filter.attempts_over = SLICE("3");
+	buf_init(&out, 4096);
+	task_encode(&t, &out);
+	CHECK(memmem(out.p, out.n, "\"version\":2", 11) != NULL);
+	CHECK_EQ(0, task_decode(buf_slice(&out), room, &back, NULL));
+	CHECK(slice_eq(t.filter.kind, back.filter.kind) && slice_eq(t.filter.body, back.filter.body));
+	CHECK(slice_eq(t.filter.attempts_over, back.filter.attempts_over) && back.filter.priority_min.n == 0);
+	buf_release(&out);
+}
+
 TEST(a_malformed_task_is_refused)
 {
 	static const struct {
 		const char *from, *to;
 	} cases[] = {
-		{ "\"version\":1", "\"version\":2" },
+		{ "\"version\":1", "\"version\":3" },
+		{ "\"version\":1", "\"version\":0" },
 		{ "\"redrive\"", "\"explode\"" },
 		{ "\"running\"", "\"sleeping\"" },
 		{ "\"318497266802130945\"", "\"0\"" },
