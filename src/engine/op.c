@@ -10,11 +10,38 @@ enum {
 	SHOWN_KEY = 100 /* bytes: a longer idempotency key is not part of an error's text */
 };
 
+/* Of the part that is a verb's own. The parts are in one union, and the largest has more bytes than the rest of an op. */
+static size_t
+own_size(enum op_verb verb)
+{
+#define SIZE(member) sizeof(((struct op *)0)->member)
+	static const uint16_t sizes[OP_FAMILIES] = {
+		[OP_OF_CLAIM] = SIZE(claim),
+		[OP_OF_LOCK] = SIZE(lock),
+		[OP_OF_POLICY] = SIZE(policy),
+		[OP_OF_BACKUP] = SIZE(backup),
+		[OP_OF_MOVE] = SIZE(move),
+		[OP_OF_SHARD] = SIZE(on_shard),
+		[OP_OF_PRESENCE] = SIZE(presence),
+		[OP_OF_INTAKE] = SIZE(intake),
+		[OP_OF_WHY] = offsetof(struct op, kind) + SIZE(kind) - offsetof(struct op, why),
+		[OP_OF_LIMITS] = SIZE(limits),
+		[OP_OF_TREND] = SIZE(trend),
+	};
+#undef SIZE
+
+	return sizes[op_verbs[verb].family];
+}
+
 void
 op_init(struct op *op, enum op_verb verb, struct slice space, struct slice queue,
 	void (*done)(struct op *op), void *owner)
 {
-	zero_large(op, sizeof *op);
+	memset(op, 0, offsetof(struct op, err));
+	no_err(&op->err);
+	memset(&op->engine, 0, offsetof(struct op, claim) - offsetof(struct op, engine));
+	memset(&op->claim, 0, own_size(verb));
+	memset(&op->home, 0, sizeof *op - offsetof(struct op, home));
 	op->verb = verb;
 	op->space = space;
 	op->queue = queue;

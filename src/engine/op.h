@@ -595,7 +595,7 @@ struct op_names {
 
 #define EACH_OP(each, batch) for (struct op *each = (batch); each; each = each->route.next)
 
-/* Zeroes the op and sets the question that every verb has. */
+/* Zeroes the op, of the parts by family only that of the verb, and sets the question that every verb has. */
 void op_init(struct op *op, enum op_verb verb, struct slice space, struct slice queue,
 	     void (*done)(struct op *op), void *owner);
 

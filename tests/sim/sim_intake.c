@@ -16,7 +16,7 @@ world_make_batch(struct sim_world *w, struct sim_call *c)
 	c->op.verb = OP_INTAKE;
 	c->op.cursor = (uint64_t)broker_lane_of(w->broker, NULL, c->op.space, c->op.queue) << BROKER_CURSOR_BITS;
 	c->op.queue = (struct slice){ 0 };
-	c->op.intake.source[0] = 1;
+	c->op.intake = (struct op_intake){ .source = { 1 } }; /* world_start has made another verb */
 	c->op.intake.batch = w->batches > 0 && world_chance(w, 30) ? 1 + world_dice(w, w->batches) : ++w->batches;
 	c->taken = w->taken[w->model.queues[c->queue].shard];
 }
