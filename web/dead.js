@@ -21,7 +21,7 @@ export async function load(route, signal) {
   }
   const place = { namespace, queue };
   const filter = { group: route.params.group, error: route.params.error, reason: route.params.reason };
-  const [q, page, groups] = await Promise.all([get('/v1/admin/queue', place, signal), get('/v1/admin/dlq', { ...place, ...filter, limit: SAMPLE, cursor: route.params.cursor }, signal),
+  const [q, page, groups] = await Promise.all([get('/v1/admin/queue', place, signal), get('/v1/admin/dlq', { ...place, ...filter, limit: SAMPLE, cursor: route.params.cursor, mask: true }, signal),
     Object.values(filter).some(Boolean) ? {} : groupsOf(place, signal)]);
   return { q, page, filter, ...groups };
 }

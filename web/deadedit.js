@@ -10,7 +10,7 @@ import { app, ask, messageOf, toast } from './ui.js';
 const SAMPLES = 3, PAGE = 500, SHOWN = 600;
 
 async function bodyOf(m) {
-  const whole = m.payload === undefined ? await get('/v1/admin/message', { namespace: m.namespace, queue: m.queue, id: m.uid }) : m;
+  const whole = m.payload === undefined || m.masked ? await get('/v1/admin/message', { namespace: m.namespace, queue: m.queue, id: m.uid }) : m;
   if (whole.payload === undefined) throw new Error('the body is too large');
   return new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.from(atob(whole.payload), (c) => c.charCodeAt(0)));
 }

@@ -1,6 +1,6 @@
 // message.js - one message: where it stands, why it waits, what it holds, what was tried.
 import { h } from './dom.js';
-import { get, getText, has, post, root } from './api.js';
+import { get, getText, has, may, post, root } from './api.js';
 import { age, bytes, duration, number, when } from './format.js';
 import { parse, tree, treeOf } from './json.js';
 import { stack } from './charts.js';
@@ -9,7 +9,7 @@ import { act, app, ask, card, copy, facts, head, href, pill, tabs, toast } from 
 
 export async function load(route, signal) {
   const [, namespace, id] = route.path;
-  const m = await get('/v1/admin/message', { namespace, id }, signal);
+  const m = await get('/v1/admin/message', { namespace, id, mask: route.params.show ? undefined : true }, signal);
   const why = m.status === 'dead' || m.status === 'damaged' ? null : await get('/why', { namespace, id, queue: m.queue }, signal).catch((error) => {
     if (!error.status) throw error;
     return null; // finished meanwhile, or a Redis shard
@@ -89,6 +89,13 @@ function hex(data) {
   return lines.join('\n');
 }
 
+// What the setting mask hides: *** until who may see it asks for it.
+function hidden(m, route) {
+  const sees = ['admin', 'write', 'consume'].some((right) => may(right, m.namespace));
+  if (!m.masked) return route.params.show && h('p', null, h('a', { class: 'btn small', href: href(route.path, { ...route.params, show: undefined }) }, 'Hide values'));
+  return h('p', { class: 'muted' }, 'Some values are hidden: *** ', sees ? h('a', { class: 'btn small', href: href(route.path, { ...route.params, show: 1 }) }, 'Show hidden values') : 'You may look, and may not see them.');
+}
+
 function bodyCard(m, route) {
   const link = (id) => href(route.path, { ...route.params, body: id });
   if (m.payload === undefined) return card('Body', h('p', null, `${bytes(m.payload_size)}: too large to show here. `), h('code', null, `sluice get --namespace ${m.namespace} ${m.uid}`));
@@ -98,7 +105,7 @@ function bodyCard(m, route) {
   const views = [isJson && ['json', 'JSON'], text !== null && ['raw', 'Raw'], ['hex', 'Hex']].filter(Boolean);
   const now = views.some(([id]) => id === route.params.body) ? route.params.body : views[0][0];
   return card(['Body ', h('small', null, `${bytes(m.payload_size)}${m.content_type ? `, ${m.content_type}` : ''}`)], tabs(now, views, link),
-    now === 'json' ? tree(value) : h('pre', { class: 'text', tabindex: '0' }, now === 'raw' ? text : hex(data)));
+    hidden(m, route), now === 'json' ? tree(value) : h('pre', { class: 'text', tabindex: '0' }, now === 'raw' ? text : hex(data)));
 }
 
 // --- copy as ------------------------------------------------------------------------------------
@@ -141,9 +148,9 @@ function actions(m) {
     waits && can('delay') && act('Delay', () => ask({ title: 'Delay', confirm: 'Delay', fields: [{ name: 'delay', label: 'For', value: '10m', required: true }], run: ({ delay }) => change(m, 'delay', { delay }, INVERSE.delay) }), { namespace }),
     waits && can('priority') && act('Priority', () => ask({ title: 'Priority', confirm: 'Set', fields: [{ name: 'priority', label: 'The lowest number goes first', value: m.priority, required: true }], run: ({ priority }) => change(m, 'priority', { priority: Number(priority) }, INVERSE.priority) }), { namespace }),
     !runs && m.status !== 'damaged' && can('move') && act('Move', () => ask({ title: 'Move to another queue', confirm: 'Move', fields: [{ name: 'to', label: 'Queue', required: true }], run: ({ to }) => change(m, 'move', { to }, m.status !== 'dead' && INVERSE.move) }), { namespace }),
-    !runs && can('edit') && m.payload !== undefined && textOf(bytesOf(m)) !== null && act('Edit', () => ask({ title: 'Edit and requeue', confirm: 'Requeue', fields: [{ name: 'text', label: 'Body', kind: 'area', rows: 12, value: textOf(bytesOf(m)) }], run: ({ text }) => change(m, 'edit', { text }, m.status !== 'dead' && (() => ['edit', { payload: m.payload }])) }), { namespace }),
+    !runs && can('edit') && !m.masked && m.payload !== undefined && textOf(bytesOf(m)) !== null && act('Edit', () => ask({ title: 'Edit and requeue', confirm: 'Requeue', fields: [{ name: 'text', label: 'Body', kind: 'area', rows: 12, value: textOf(bytesOf(m)) }], run: ({ text }) => change(m, 'edit', { text }, m.status !== 'dead' && (() => ['edit', { payload: m.payload }])) }), { namespace }),
     runs && !m.canceled && can('cancel') && act('Cancel', () => ask({ title: 'Cancel a message that runs', danger: true, confirm: 'Cancel it', text: 'Its worker learns it at the next extend. Its key stays held until the worker answers or the lease ends.', run: async () => { await post('/v1/admin/message/cancel', { namespace, id: m.uid }); toast('Canceled.'); app.refresh(); } }), { namespace, kind: 'danger' }),
-    m.payload !== undefined && act('Send a copy', () => ask({ title: 'Send a copy', confirm: 'Send', text: 'A new message with the same body, key and attributes.', fields: [{ name: 'queue', label: 'Queue', value: m.queue, required: true }], run: async ({ queue }) => {
+    m.payload !== undefined && !m.masked && act('Send a copy', () => ask({ title: 'Send a copy', confirm: 'Send', text: 'A new message with the same body, key and attributes.', fields: [{ name: 'queue', label: 'Queue', value: m.queue, required: true }], run: async ({ queue }) => {
       const item = { namespace, queue, payload: m.payload, priority: m.priority };
       for (const field of ['key', 'share', 'correlation_id', 'content_type', 'attributes']) if (m[field] !== undefined) item[field] = m[field];
       const [id] = await post('/enqueue', [item], { ids: 'uid' });
@@ -154,7 +161,7 @@ function actions(m) {
 }
 
 export function view({ m, why, batch, state }, route) {
-  const code = m.payload === undefined ? {} : asCode(m);
+  const code = m.payload === undefined || m.masked ? {} : asCode(m);
   return h('div', null,
     head([h('span', { class: 'mono' }, m.uid), ' ', pill(m.status === 'processing' ? 'leased' : m.status, m.status === 'leased' ? 'in flight' : m.status)], actions(m)),
     h('p', { class: 'crumb' }, h('a', { href: href(['queue', m.namespace, m.queue]) }, `${m.namespace}/${m.queue}`), ` · accepted ${duration(age(m.enqueued_at))} ago`),

@@ -50,7 +50,7 @@ export async function findById(id, signal) {
   let names = namespaces();
   if (names[0] === undefined) names = [...new Set((await queues(signal)).rows.map((q) => q.namespace))];
   for (const namespace of names) {
-    try { return await get('/v1/admin/message', { namespace, id }, signal); } catch (error) { if (error.status !== 404) throw error; }
+    try { return await get('/v1/admin/message', { namespace, id, mask: true }, signal); } catch (error) { if (error.status !== 404) throw error; }
   }
   return null;
 }
@@ -65,7 +65,7 @@ export async function load(route, signal) {
     return { query, page: { messages: found ? [found] : [], looked: 1 } };
   }
   try {
-    if (params.queue) return { query, page: await get('/v1/admin/messages', { ...params, limit: 100, cursor: route.params.cursor }, signal) };
+    if (params.queue) return { query, page: await get('/v1/admin/messages', { ...params, limit: 100, cursor: route.params.cursor, mask: true }, signal) };
     if (Object.keys(params).length && has('GET', '/v1/admin/search')) return { query, page: await search(params, route.params, signal) };
   } catch (error) {
     if (!error.status || error.status === 401) throw error;
@@ -80,7 +80,7 @@ let last = null; // of a search over all queues: a page that refreshes itself do
 async function search(params, { cursor, seen, of }, signal) {
   const key = JSON.stringify([params, cursor]);
   if (last?.key === key && last.at > acted.at && Date.now() - last.at < SEARCH_MS) return last.page;
-  const page = await get('/v1/admin/search', { namespace: namespaces()[0], ...params, cursor }, signal);
+  const page = await get('/v1/admin/search', { namespace: namespaces()[0], ...params, cursor, mask: true }, signal);
   page.looked += Number(seen) || 0;
   page.of ??= of && Number(of);
   last = { key, page, at: Date.now() };

@@ -22,7 +22,7 @@ export async function load(route, signal) {
   const place = { namespace, queue };
   const tab = route.params.tab || 'messages';
   const wanted = [get('/v1/admin/queue', place, signal), history({ ...place, range: route.params.range || '10m' }, signal)];
-  if (tab === 'messages') wanted.push(get('/v1/admin/messages', { ...place, state: route.params.state || 'all', limit: 50, cursor: route.params.cursor }, signal));
+  if (tab === 'messages') wanted.push(get('/v1/admin/messages', { ...place, state: route.params.state || 'all', limit: 50, cursor: route.params.cursor, mask: true }, signal));
   if (tab === 'keys' && has('GET', '/v1/admin/keys')) wanted.push(keysOf(place, signal));
   const first = (...states) => Promise.all(states.map((state) => get('/v1/admin/messages', { ...place, state, limit: SAMPLE }, signal)));
   if (tab === 'due') wanted.push(first('delayed'));

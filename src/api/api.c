@@ -70,6 +70,7 @@ api_init(struct api *api)
 	filejobs_init(&api->filejobs, FILEJOBS_MAX);
 	uploads_init(&api->uploads);
 	zones_init(&api->zones);
+	masks_init(&api->masks);
 	rc = refusals_init(api);
 	if (!rc)
 		rc = ratelimit_init(&api->ratelimit, NULL);
@@ -104,6 +105,7 @@ api_release(struct api *api)
 	api->ops = NULL;
 	apicall_release_spares(api);
 	metrics_release(&api->hits);
+	masks_release(&api->masks);
 	refusals_release(api);
 	fanouts_free(api->fanouts);
 	api->fanouts = NULL;

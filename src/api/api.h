@@ -6,6 +6,7 @@
 #ifndef API_API_H
 #define API_API_H
 
+#include "api/mask.h"
 #include "api/ratelimit.h"
 #include "duty/zones.h"
 #include "api/uploads.h"
@@ -97,6 +98,7 @@ struct api {
 		void *arg;
 	} webhooks;
 	struct lines *audit; /* api/audit.h; NULL: off */
+	struct masks masks;  /* what bodies hide from callers who may only look */
 };
 
 /* The caller has set the pointers. Returns SLU_ENOMEM. */

@@ -70,7 +70,7 @@ MESSAGE_IF_ANY = {
     **GIVEN_IF_ANY,
     **SHOWN,
     **each(TEXT, "owner error"),
-    "canceled": FLAG,
+    **each(FLAG, "canceled masked"),
     "payload_size": COUNT,
     **each(MOMENT, "next_delivery expires_at claimed_at dead_since damaged_since"),
     "reason": REASON,
@@ -496,6 +496,7 @@ SHOWN_AS = query("as", AS, text="The form of payloads: `text` if UTF-8, `json` i
                                 "Others are `payload`, in base64.")
 STATE = query("state", string(enum=[*STATES, "all"]))
 FILTER = [query(name, schema) for name, schema in CONDITIONS.items()]
+MASK = query("mask", FLAG, text="Masked bodies also for a caller who may see them.")
 
 # --- calls ------------------------------------------------------------------------
 
@@ -725,7 +726,7 @@ ROWS = [
     ("post", "/v1/admin/task/cancel", admin(
         "CancelTask", "End a task soon; what it has done stays done", {**ok("Task", "The task."), **NO_SUCH}, body="TaskName")),
     ("get", "/v1/admin/messages", admin(
-        "Messages", "Browse and search messages", ok("Found", "A page."), [*PLACED, *A_PAGE, STATE, *FILTER])),
+        "Messages", "Browse and search messages", ok("Found", "A page."), [*PLACED, *A_PAGE, STATE, *FILTER, MASK])),
     ("get", "/v1/admin/locks", admin(
         "Locks", "List the lock keys of a namespace that are held", ok("LockPage", "A page."),
         [query("namespace", ref("Name"), required=True), query("prefix", TEXT), query("cursor", TEXT),
@@ -747,7 +748,7 @@ ROWS = [
     ("get", "/v1/admin/search", admin(
         "Search", "Search the messages of all queues of a namespace, or of all",
         ok("SearchPage", "A page: `looked` of the messages were examined, `of` all."),
-        [query("namespace", ref("Name")), *A_PAGE, STATE, *FILTER])),
+        [query("namespace", ref("Name")), *A_PAGE, STATE, *FILTER, MASK])),
     ("get", "/v1/admin/keys", admin(
         "Keys", "List the ordering keys of a queue, of a namespace or of all: how deep they are, and what holds them",
         ok("KeyPage", "Those of a page of messages, deepest first."),
@@ -764,7 +765,7 @@ ROWS = [
              {"text": TEXT, "json": True, "payload": TEXT}))),
     ("get", "/v1/admin/message", admin(
         "Message", "Show a message and its history", {**ok("MessageWithHistory", "The message."), **NO_SUCH},
-        [*PLACED, query("id", ref("Id"), required=True)])),
+        [*PLACED, query("id", ref("Id"), required=True), MASK])),
     ("post", "/v1/admin/message/delete", admin(
         "DeleteMessage", "Delete a message that is not leased",
         {**ok(whole({**ID, "deleted": FLAG}), "The message is deleted."), **NO_SUCH,
@@ -774,7 +775,7 @@ ROWS = [
         {**ok(record([*ID, "running"], {**ID, "running": FLAG, "lease_expires_at": MOMENT}), "The message is deleted; or canceled, if it is running."),
          **NO_SUCH}, body="MessageName")),
     ("get", "/v1/admin/dlq", admin(
-        "Dead", "List and search dead letters, oldest first", ok("Found", "A page."), [*PLACED, *A_PAGE, *FILTER])),
+        "Dead", "List and search dead letters, oldest first", ok("Found", "A page."), [*PLACED, *A_PAGE, *FILTER, MASK])),
     ("post", "/v1/admin/dlq/redrive", admin(
         "RedriveDead", "Redrive dead letters, here or to another queue",
         ok("Redriven", "What was done, and whether more are left."), body="SomeDeadTo")),

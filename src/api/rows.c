@@ -1,6 +1,7 @@
 #include "api/rows.h"
 
 #include "api/limits.h"
+#include "api/mask.h"
 #include "api/quarantine.h"
 #include "base/mem.h"
 #include "engine/attempts.h"
@@ -135,6 +136,37 @@ rows_damaged(struct rows *r, const struct slu_err *why)
 		show_damaged(r);
 }
 
+void
+rows_hide(struct rows *r, struct slice namespace, bool asked)
+{
+	r->mask = mask_for(r->apicall, namespace, asked);
+	r->sees = mask_may_see(r->apicall, namespace);
+}
+
+void
+rows_write_masked(struct rows *r)
+{
+	if (r->hidden)
+		json_out_bool(&r->w, "masked", true);
+}
+
+/* Writes a message, without what it hides. */
+static int
+write_message(struct rows *r, const struct op_row *row, struct message *m, struct slice error)
+{
+	int rc = 0;
+
+	r->hidden = false;
+	if (r->mask) {
+		r->plain = *m;
+		buf_clear(&r->masked);
+		rc = mask_message(r->mask, m, &r->masked, &r->hidden);
+	}
+	if (!rc)
+		r->write(&r->w, row, m, error);
+	return rc;
+}
+
 /* Returns SLU_EBUSY if a read would block. */
 static int
 write_rows(struct apicall *a, bool may_block)
@@ -152,12 +184,12 @@ write_rows(struct apicall *a, bool may_block)
 
 		no_err(&err);
 		rc = read_rest(r, read_near(r, may_block), may_block, &m, &error, &err);
-		if (rc == SLU_ECORRUPT)
+		if (!rc)
+			rc = write_message(r, row, &m, error);
+		else if (rc == SLU_ECORRUPT)
 			rows_damaged(r, &err);
-		else if (rc)
+		if (rc && rc != SLU_ECORRUPT)
 			return rc;
-		else
-			r->write(&r->w, row, &m, error);
 		r->bytes += row->record.size;
 		r->enough = r->enough || (r->max_bytes && r->bytes >= r->max_bytes);
 	}
@@ -167,11 +199,14 @@ write_rows(struct apicall *a, bool may_block)
 static void
 finish(struct apicall *a, int rc)
 {
-	const struct rows *const r = a->rows;
+	struct rows *const r = a->rows;
 
 	op_unpin(r->op);
 	mem_free(r->room);
 	mem_free(r->near);
+	buf_release(&r->masked);
+	mask_unref(r->mask);
+	r->mask = NULL;
 	r->done(a, rc);
 }
 
@@ -184,6 +219,7 @@ rows_start(struct rows *r)
 	r->near = NULL;
 	r->near_end = 0;
 	r->bytes = 0;
+	buf_init(&r->masked, MASKED_MAX);
 	r->apicall->rows = r;
 	apicall_try(r->apicall, write_rows, finish);
 }

@@ -37,6 +37,13 @@ struct rows {
 	bool resumes;       /* of a claim: sets `checkpoint` */
 	bool shows_damaged; /* write damaged rows with an empty message; otherwise leave them out */
 
+	/* What bodies hide (api/mask.h); NULL: nothing. rows_start takes the reference. */
+	struct mask *mask;
+	bool sees; /* the caller may see what is hidden: write gets masked messages, and `plain` is the message as it is */
+
+	struct message plain; /* for write */
+	bool hidden;          /* for write: the message hides something */
+
 	struct slice record;     /* for write: the record of the row */
 	struct slice tried;      /* for write: its attempts and last error (engine/attempts.h) */
 	struct slice checkpoint; /* for write, of a claim: its state, a JSON document; n 0: none, or not shown */
@@ -44,6 +51,7 @@ struct rows {
 	/* Private. */
 	char *room; /* for a record and an error text */
 	size_t room_size;
+	struct buf masked;        /* what mask_message wrote */
 	struct engine_near *near; /* neighbours read with one call, or NULL */
 	uint32_t near_at;         /* row of the first neighbour */
 	uint32_t near_end;        /* row behind the last neighbour */
@@ -55,6 +63,26 @@ struct rows {
  * unpins the records and calls done, maybe before it returns. If rc is SLU_ENOMEM or
  * SLU_EDOWN, the written part is invalid. */
 void rows_start(struct rows *r);
+
+/* Sets r->mask for the bodies of a namespace (n 0: of all) that the caller gets. asked: masked ones, also if he may see them. */
+void rows_hide(struct rows *r, struct slice namespace, bool asked);
+
+/* For write, of an answer with bodies: says that something is hidden. */
+void rows_write_masked(struct rows *r);
+
+/* Whether conditions must not look at what is hidden. */
+static inline bool
+rows_are_masked(const struct rows *r)
+{
+	return r->mask && !r->sees;
+}
+
+/* For write: the message that conditions are about. MASK-1: what a caller may not see must not match. */
+static inline const struct message *
+rows_searched(const struct rows *r, const struct message *m)
+{
+	return r->mask && r->sees ? &r->plain : m;
+}
 
 /* For stream.c: the row r->at cannot be read. */
 void rows_damaged(struct rows *r, const struct slu_err *why);

@@ -144,6 +144,8 @@ static const struct option options[] = {
 	  .value = "N", .doc = "changed messages of a shard that may wait for the copy, 50 bytes each; beyond that the copy is rebuilt" },
 	{ .key = "flush.batch", .kind = &count_kind, .offset = AT(flush_batch), .standard = "500", .min = 1, .max = 1000,
 	  .value = "N", .doc = "messages in one transaction of the copy" },
+	{ .key = "mask", .kind = &list_kind, .offset = AT(mask), .standard = "", .max = 64, .reload = true,
+	  .value = "PATH", .doc = "a value of JSON bodies that callers who may only look get as ***: password, card.number, *.token (docs/security.md); may be given again" },
 	{ .key = "audit.file", .kind = &text_kind, .offset = AT(audit_file), .standard = "",
 	  .value = "FILE", .doc = "file that gets a JSON line for every change and every delivery: caller, action, shard and the reason for that shard; SIGHUP opens it again" },
 	{ .key = "inboxes", .kind = &list_kind, .offset = AT(inboxes), .standard = "", .reload = true,

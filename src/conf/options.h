@@ -132,6 +132,7 @@ struct conf {
 	uint32_t projection_changes;
 	uint32_t flush_batch;
 	char *audit_file;
+	struct conf_list mask;
 	uint32_t max_consumers;
 	uint32_t unsettled;
 	struct conf_list inboxes;

@@ -7,6 +7,7 @@
 #include "server/limits.h"
 #include "server/links.h"
 #include "server/login.h"
+#include "server/masking.h"
 #include "server/node.h"
 #include "server/place.h"
 #include "server/projected.h"
@@ -66,6 +67,7 @@ static const struct {
 	{ check_audit, false },
 	{ check_codeq, false },
 	{ webhooks_check, false },
+	{ masking_check, false },
 	{ projected_check, false },
 	{ shards_check_stored, true },
 	{ login_check, true },

@@ -13,6 +13,7 @@
 #include "server/addresses.h"
 #include "server/limits.h"
 #include "server/links.h"
+#include "server/masking.h"
 #include "server/ownership.h"
 #include "server/storenodes.h"
 #include "server/peers.h"
@@ -210,6 +211,8 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 		rc = login_open(&n->login, conf, reload, log, err);
 	if (!rc)
 		rc = api_init(&n->api);
+	if (!rc)
+		rc = masking_open(n, err);
 	if (!rc)
 		rc = open_audit(n, err);
 	if (!rc)

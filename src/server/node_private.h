@@ -60,6 +60,7 @@ struct node {
 	char sync[NODE_SYNC_TEXT];
 
 	struct space_quotas quotas; /* prepared, not in force; owns its rows */
+	struct mask *next_mask;     /* of a reload: server/masking.h */
 
 	/* Set by reloads. */
 	_Atomic slu_time drain;

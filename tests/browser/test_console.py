@@ -551,10 +551,11 @@ def test_a_page_is_not_drawn_with_the_data_of_another_one(console):
 def guarded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("guarded")
     (folder / "secret").write_text(SECRET)
-    with Server(folder / "data", "--auth-keys", f"HS256:{folder / 'secret'}", engine="memory") as server:
+    with Server(folder / "data", "--auth-keys", f"HS256:{folder / 'secret'}", "--mask", "password", engine="memory") as server:
         headers = {"Authorization": f"Bearer {KEY.token(scope='*:*')}"}
         for space in ("ops", "other"):
             assert server.call("POST", "/enqueue", [{"namespace": space, "queue": "jobs", "text": "x"}], headers).status == 200
+        server.hiding, = server.call("POST", "/enqueue?ids=uid", [{"namespace": "other", "queue": "hiding", "json": {"user": "ann", "password": "hunter2"}}], headers).body
         yield server
 
 def log_in(chromium, server, scopes):
@@ -580,6 +581,20 @@ def test_a_viewer_can_look_and_change_nothing(chromium, guarded):
         chromium.go(f"#/{page}")
         assert chromium.run("return document.querySelectorAll('main [data-act]').length") == 0, page
     assert not chromium.run("return [...document.querySelectorAll('.rail a')].some((a) => a.innerText === 'Settings')")
+    chromium.clean()
+
+def test_hidden_values_are_shown_to_who_may_see_them_when_asked(chromium, guarded):
+    for scopes, sees in ("*:read", False), ("*:*", True):
+        log_in(chromium, guarded, scopes)
+        for page in "messages?q=queue%3Aother%2Fhiding", "messages?q=text%3Aann", "queue/other/hiding", f"message/other/{guarded.hiding}":
+            chromium.go(f"#/{page}")
+            chromium.see("***")
+            assert "hunter2" not in chromium.main(), page
+        chromium.see("Some values are hidden")
+        assert not chromium.run("return [...document.querySelectorAll('main button')].some((b) => ['Edit', 'Send a copy', 'curl'].includes(b.innerText))")
+        assert ("Show hidden values" in chromium.main()) is sees
+    chromium.click("Show hidden values", "a")
+    chromium.see("hunter2", "Hide values", "Send a copy")
     chromium.clean()
 
 def test_an_operator_sees_one_namespace(chromium, guarded):

@@ -114,6 +114,7 @@ EFFECTS = {
     "projection.after": "integration/stores/test_projection.py::test_a_message_that_lives_shortly_never_touches_the_table",
     "projection.changes": "integration/stores/test_projection.py::test_a_database_that_is_down_delays_nothing",
     "flush.batch": "integration/stores/test_projection.py::test_a_transaction_has_a_batch_of_messages",
+    "mask": "integration/admin/test_mask.py::test_a_viewer_sees_masked_values_and_who_may_take_the_message_sees_all",
     "audit.file":
         "integration/admin/test_audit.py::test_every_enqueue_has_a_record_with_its_shard_and_the_rule",
     "inboxes": "integration/test_inboxes.py::test_a_file_is_a_message_of_the_server",

@@ -132,6 +132,7 @@ OPTIONS = [
     ("projection.after", "1s", "5s"),
     ("projection.changes", "100000", "5000"),
     ("flush.batch", "500", "50"),
+    ("mask", "", "password,card.number"),
     ("audit.file", "", "/x.jsonl"),
     ("inboxes", "", "file:///srv/drop,postgres://db/shop"),
     ("inbox.settle", "2s", "5s"),

@@ -239,7 +239,7 @@ has_text(const struct admin_filter *f, struct engine *e, const struct op_row *ro
 	 const struct message *m, uint64_t *bytes)
 {
 	if (f->text.n > 0 && row->payload.pin)
-		return file_contains(e, &row->payload, f->text, bytes);
+		return !f->masked && file_contains(e, &row->payload, f->text, bytes);
 	return contains(m->payload, f->text);
 }
 

@@ -102,7 +102,8 @@ take_row(struct json_out *w, const struct op_row *row, const struct message *m, 
 	struct fingerprint print;
 	struct dead_group *g;
 
-	if (!admin_filter_matches(&s->filter, s->now, r->op->engine, row, m, error, &r->bytes))
+	s->filter.masked = rows_are_masked(r);
+	if (!admin_filter_matches(&s->filter, s->now, r->op->engine, row, rows_searched(r, m), error, &r->bytes))
 		return;
 	fingerprint_of(row->reason, error, &print);
 	g = find(s, &print);

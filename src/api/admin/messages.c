@@ -26,6 +26,7 @@ struct state {
 	struct slice state;
 	uint64_t cursor;
 	uint32_t limit;
+	bool mask; /* show masked bodies also to a caller who may see them */
 	struct admin_filter filter;
 
 	slu_time now;
@@ -37,6 +38,7 @@ static const struct param params[] = {
 	PARAM_QUEUE(struct state),
 	PARAM_PAGE(struct state, API_PAGE_DEFAULT),
 	ADMIN_FILTER_PARAMS(struct state),
+	PARAM(flag, struct state, mask),
 	/* only for messages */
 	PARAM(word, struct state, state),
 };
@@ -53,10 +55,11 @@ write_row(struct json_out *w, const struct op_row *row, const struct message *m,
 	struct rows *const r = CONTAINER(w, struct rows, w);
 	struct state *const s = r->apicall->state;
 
-	if (!admin_filter_matches(&s->filter, s->now, r->op->engine, row, m, error, &r->bytes))
+	if (!admin_filter_matches(&s->filter, s->now, r->op->engine, row, rows_searched(r, m), error, &r->bytes))
 		return;
 	json_out_object(w, NULL);
 	flat_view_message(w, row, m, error, w->b->n < API_PAYLOAD_BYTES ? FLAT_BASE64 : FLAT_NOT_SHOWN);
+	rows_write_masked(r);
 	json_out_close(w);
 	r->enough = ++s->shown == s->limit;
 }
@@ -94,6 +97,8 @@ answer_page(struct apicall *a)
 		.patient = !admin_filter_is_empty(&s->filter),
 		.max_bytes = API_LOOK_BYTES,
 	};
+	rows_hide(&s->rows, s->namespace, s->mask);
+	s->filter.masked = rows_are_masked(&s->rows);
 	page_start(&s->rows, "messages");
 }
 
@@ -142,6 +147,7 @@ struct one {
 	struct slice topic; /* n 0: any queue */
 	struct given_id id;
 	bool cancel;
+	bool mask;
 	struct op_row row;
 	struct op_item item; /* delete, cancel */
 	void (*answer)(struct apicall *a);
@@ -152,6 +158,13 @@ static const struct param one_params[] = {
 	PARAM(name, struct one, namespace, .required = true),
 	PARAM(name, struct one, topic, .also = "queue"),
 	PARAM(id, struct one, id, .required = true),
+	/* only to show it */
+	PARAM(flag, struct one, mask),
+};
+
+enum {
+	SHOW_PARAMS = COUNT(one_params),
+	CHANGE_PARAMS = SHOW_PARAMS - 1
 };
 
 /* handler.arg: the verb. lane: where the message is, if its queue is not known. */
@@ -319,6 +332,7 @@ write_one(struct json_out *w, const struct op_row *row, const struct message *m,
 	admin_write_version(w, row);
 	write_history(w, row, m);
 	write_attempts(w, CONTAINER(w, struct rows, w)->tried);
+	rows_write_masked(CONTAINER(w, struct rows, w));
 }
 
 static void
@@ -346,6 +360,7 @@ answer_one(struct apicall *a)
 		return;
 	}
 	o->rows = (struct rows){ .apicall = a, .op = op, .write = write_one, .done = one_written };
+	rows_hide(&o->rows, o->namespace, o->mask);
 	json_out_open(&o->rows.w, &a->x->out);
 	rows_start(&o->rows);
 }
@@ -356,7 +371,7 @@ message(struct apicall *a)
 	run_one(a, answer_one);
 }
 
-const struct handler admin_message = { message, sizeof(struct one), QUERY_ROWS(one_params), .arg = OP_GET };
+const struct handler admin_message = { message, sizeof(struct one), .query = one_params, .n = SHOW_PARAMS, .arg = OP_GET };
 
 /* --- delete ------------------------------------------------------------------- */
 
@@ -383,7 +398,7 @@ static void delete (struct apicall *a)
 	run_one(a, answer_delete);
 }
 
-const struct handler admin_delete = { delete, sizeof(struct one), BODY_ROWS(one_params), .arg = OP_DELETE };
+const struct handler admin_delete = { delete, sizeof(struct one), .body = one_params, .n = CHANGE_PARAMS, .arg = OP_DELETE };
 
 /* --- cancel ------------------------------------------------------------------- */
 
@@ -420,4 +435,4 @@ cancel(struct apicall *a)
 	run_one(a, answer_cancel);
 }
 
-const struct handler admin_cancel = { cancel, sizeof(struct one), BODY_ROWS(one_params), .arg = OP_DELETE };
+const struct handler admin_cancel = { cancel, sizeof(struct one), .body = one_params, .n = CHANGE_PARAMS, .arg = OP_DELETE };

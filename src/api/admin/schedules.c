@@ -180,9 +180,11 @@ refuse(struct apicall *a, int rc)
 static void
 reply(struct apicall *a)
 {
-	const struct state *const s = a->state;
+	struct state *const s = a->state;
 	struct json_out w;
 
+	if (apicall_refused(a, mask_put_for_caller(a, s->namespace, &s->s.message), NULL))
+		return;
 	apicall_object(a, &w);
 	if (a->arg == SHOW || a->arg == SET || a->arg == PAUSE || a->arg == RESUME) {
 		schedule_show(&w, s->namespace, &s->s, &s->plan, true);

@@ -28,6 +28,7 @@ struct state {
 	struct slice state;
 	uint64_t cursor;
 	uint32_t limit;
+	bool mask; /* show masked bodies also to a caller who may see them */
 	struct admin_filter filter;
 
 	enum msg_state only;
@@ -43,6 +44,7 @@ static const struct param params[] = {
 	PARAM(word, struct state, state),
 	PARAM_PAGE(struct state, API_PAGE_DEFAULT),
 	ADMIN_FILTER_PARAMS(struct state),
+	PARAM(flag, struct state, mask),
 };
 
 /* --- the answer --------------------------------------------------------------- */
@@ -57,10 +59,11 @@ write_row(struct json_out *w, const struct op_row *row, const struct message *m,
 		s->own++;
 		return;
 	}
-	if (!admin_filter_matches(&s->filter, s->now, r->op->engine, row, m, error, &r->bytes))
+	if (!admin_filter_matches(&s->filter, s->now, r->op->engine, row, rows_searched(r, m), error, &r->bytes))
 		return;
 	json_out_object(w, NULL);
 	flat_view_message(w, row, m, error, w->b->n < API_PAYLOAD_BYTES ? FLAT_BASE64 : FLAT_NOT_SHOWN);
+	rows_write_masked(r);
 	json_out_close(w);
 	r->enough = ++s->shown == s->limit;
 }
@@ -95,6 +98,8 @@ listed(struct apicall *a)
 		.patient = true,
 		.max_bytes = LOOK_BYTES,
 	};
+	rows_hide(&s->rows, s->namespace, s->mask);
+	s->filter.masked = rows_are_masked(&s->rows);
 	page_start(&s->rows, "messages");
 }
 

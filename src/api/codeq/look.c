@@ -28,13 +28,23 @@ member_of(struct slice document, const char *wanted)
 	return found;
 }
 
+/* For a caller who may only look: api/mask.h. */
+static void
+hide(struct apicall *a, struct codeq_task *t)
+{
+	if (mask_for_caller(a, codeq_space(a), &t->payload) || mask_for_caller(a, codeq_space(a), &t->done))
+		t->rc = SLU_ENOMEM;
+}
+
 static void
 show_task(struct apicall *a)
 {
-	const struct codeq_task *const t = a->part;
-	const struct codeq_view view = { .row = &t->row, .m = &t->m, .payload = t->payload, .owner = t->owner, .error = t->error };
+	struct codeq_task *const t = a->part;
+	struct codeq_view view = { .row = &t->row, .m = &t->m, .owner = t->owner, .error = t->error };
 	struct json_out w;
 
+	hide(a, t);
+	view.payload = t->payload;
 	if (t->rc) {
 		codeq_refuse_rc(a, t->rc, NULL);
 		return;
@@ -63,9 +73,10 @@ get_task(struct apicall *a)
 static void
 show_result(struct apicall *a)
 {
-	const struct codeq_task *const t = a->part;
+	struct codeq_task *const t = a->part;
 
-	if (t->done.n > 0)
+	hide(a, t);
+	if (t->done.n > 0 && t->rc != SLU_ENOMEM)
 		answer_bytes(a, t->done);
 	else if (t->rc && t->rc != SLU_ETIMEOUT && t->rc != SLU_ENOTFOUND && t->rc != SLU_ECANCELED)
 		codeq_refuse_rc(a, t->rc, NULL);

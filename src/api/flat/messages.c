@@ -44,11 +44,12 @@ static void
 write_row(struct json_out *w, const struct op_row *row, const struct message *m,
 	  struct slice error)
 {
-	const struct rows *const r = CONTAINER(w, struct rows, w);
+	struct rows *const r = CONTAINER(w, struct rows, w);
 	const struct state *const s = r->apicall->state;
 
 	json_out_object(w, NULL);
 	flat_view_message(w, row, m, error, r->bytes < API_PAYLOAD_BYTES ? s->form : FLAT_NOT_SHOWN);
+	rows_write_masked(r);
 	json_out_close(w);
 }
 
@@ -89,6 +90,7 @@ answer(struct apicall *a)
 		.done = written,
 		.shows_damaged = true,
 	};
+	rows_hide(&s->rows, s->namespace, false);
 	json_out_open(&s->rows.w, &a->x->out);
 	json_out_array(&s->rows.w, "messages");
 	s->stream = (struct stream){
@@ -96,7 +98,7 @@ answer(struct apicall *a)
 		.finish = finish,
 		.max_bytes = API_PAYLOAD_BYTES,
 	};
-	if (stream_is_needed(&a->op))
+	if (!s->rows.mask && stream_is_needed(&a->op)) /* MASK-3 */
 		stream_start(&s->stream);
 	else
 		rows_start(&s->rows);

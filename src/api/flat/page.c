@@ -23,6 +23,7 @@ page_look(struct rows *r, struct apicall *a, rows_write *take, void (*done)(stru
 		.patient = true,
 		.max_bytes = API_LOOK_BYTES,
 	};
+	rows_hide(r, a->op.space, false);
 	json_out_init(&r->w, &a->x->out);
 	rows_start(r);
 }

@@ -46,16 +46,19 @@ static void
 answer_done(struct apicall *a, int rc)
 {
 	const struct state *const s = a->state;
+	struct slice text = { s->text, s->text ? a->op.result.size : 0 };
 	struct json_out w;
 
 	op_unpin(&a->op);
+	if (!rc)
+		rc = mask_for_caller(a, s->namespace, &text);
 	if (apicall_refused(a, rc, NULL))
 		return;
 	apicall_object(a, &w);
 	flat_view_id(&w, s->id.id);
 	json_out_str(&w, "status", SLICE("done"));
 	if (s->text)
-		json_out_stored(&w, "result", (struct slice){ s->text, a->op.result.size });
+		json_out_stored(&w, "result", text);
 	else
 		json_out_null(&w, "result");
 	json_out_time(&w, "expires_at", a->op.until);

@@ -108,6 +108,23 @@ steps_of(const struct state *s, const struct op_key *k)
 	return bytes * selector_cost(s->conditions);
 }
 
+/* MASK-1: conditions are about what the caller sees. */
+static int
+hide(struct apicall *a, struct state *s)
+{
+	struct mask *const m = mask_for(a, s->namespace, false);
+	struct buf masked;
+
+	if (!m)
+		return 0;
+	buf_init(&masked, MASKED_MAX);
+	(void)mask_body(m, buf_slice(&s->document), &masked);
+	mask_unref(m);
+	buf_release(&s->document);
+	s->document = masked;
+	return masked.failed ? SLU_ENOMEM : 0;
+}
+
 static int
 matches(struct apicall *a, const struct op_key *k, bool *fits)
 {
@@ -138,6 +155,8 @@ matches(struct apicall *a, const struct op_key *k, bool *fits)
 		*fits = false;
 		return 0;
 	}
+	if (!rc)
+		rc = hide(a, s);
 	if (rc || selector_is_empty(s->conditions))
 		return rc;
 	return selector_match(s->conditions, buf_slice(&s->document), &s->gone, fits, &s->err);

@@ -13,6 +13,9 @@
 struct get {
 	struct lockd_lock l;
 	struct document document;
+	struct mask *mask; /* NULL: the caller sees the document as it is */
+	struct buf plain;
+	struct slu_err err;
 };
 
 static void
@@ -28,6 +31,35 @@ add_head(struct document *d, const struct message *m)
 		lockd_add_number(call_of(d->apicall->x), "X-Fencing-Token", op->lock.token);
 }
 
+/* A document for a caller who may only look is masked in memory. */
+static int
+read_plain(struct apicall *a, bool may_block)
+{
+	struct get *const g = a->state;
+
+	return document_read(a->op.engine, &a->op.lock.record, &a->op.lock.payload, DOCUMENT_LARGE, may_block, &g->plain, &g->err);
+}
+
+static void
+send_masked(struct apicall *a, int rc)
+{
+	struct get *const g = a->state;
+
+	op_unpin(&a->op);
+	if (rc == SLU_ETOOBIG)
+		(void)lockd_reject(a, LOCKD_NAMESPACE_FORBIDDEN, "a document of more than 1 MiB cannot be masked");
+	else if (!rc)
+		(void)mask_body(g->mask, buf_slice(&g->plain), &a->x->out);
+	mask_unref(g->mask);
+	buf_release(&g->plain);
+	if (rc == SLU_ETOOBIG || apicall_refused(a, rc ? rc : a->x->out.failed ? SLU_ENOMEM
+									       : 0,
+						 g->err.text))
+		return;
+	add_head(&g->document, NULL);
+	call_answer(call_of(a->x), 200, NULL, &a->x->out);
+}
+
 static void
 got(struct apicall *a)
 {
@@ -40,7 +72,13 @@ got(struct apicall *a)
 		call_answer_text(call_of(a->x), 204, NULL, (struct slice){ 0 });
 		return;
 	}
-	document_send(&g->document, a, add_head);
+	g->mask = mask_for(a, g->l.namespace, false);
+	g->document = (struct document){ .apicall = a, .op = &a->op };
+	buf_init(&g->plain, DOCUMENT_LARGE);
+	if (g->mask)
+		apicall_try(a, read_plain, send_masked);
+	else
+		document_send(&g->document, a, add_head);
 }
 
 static void
