@@ -119,6 +119,16 @@ open_audit(struct node *n, struct slu_err *err)
 	return rc ? slu_fail(err, rc, "--audit-file %s", why.text) : 0;
 }
 
+static int
+open_api(struct node *n, struct slu_err *err)
+{
+	int rc = api_init(&n->api);
+
+	if (!rc)
+		rc = masking_open(n, err);
+	return rc ? rc : open_audit(n, err);
+}
+
 static void
 more_metrics(void *arg, struct buf *out)
 {
@@ -210,11 +220,7 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	if (!rc)
 		rc = login_open(&n->login, conf, reload, log, err);
 	if (!rc)
-		rc = api_init(&n->api);
-	if (!rc)
-		rc = masking_open(n, err);
-	if (!rc)
-		rc = open_audit(n, err);
+		rc = open_api(n, err);
 	if (!rc)
 		rc = join_routes(n, err);
 	if (!rc)

@@ -49,7 +49,7 @@ body_condition_read(struct body_condition *out, struct slice text, struct slu_er
 	return rc ? slu_fail(err, SLU_EINVAL, "invalid body: %s; %s", parse_shown(text, shown), why.text) : 0;
 }
 
-struct look {
+struct body_look {
 	const struct body_condition *want;
 	bool found;
 };
@@ -57,7 +57,7 @@ struct look {
 static bool
 compare(void *arg, const struct json_event *v)
 {
-	struct look *const l = arg;
+	struct body_look *const l = arg;
 	const struct slice want = l->want->value;
 
 	if (v->type == JSON_STRING)
@@ -72,7 +72,7 @@ compare(void *arg, const struct json_event *v)
 bool
 body_condition_holds(const struct body_condition *c, struct slice body)
 {
-	struct look l = { .want = c };
+	struct body_look l = { .want = c };
 
 	return json_walk(body, &c->path, compare, &l, NULL) == 0 && l.found;
 }
