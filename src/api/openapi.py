@@ -78,7 +78,7 @@ MESSAGE_IF_ANY = {
 RANGES = ["10m", "1h", "24h", "7d"]
 HISTORY = [
     "in", "done", "failed", "ready", "delayed", "leased", "held", "dead", "oldest_ms",
-    *[f"{what}_p{percent}_ms" for what in ("wait", "run") for percent in (50, 95, 99)]]
+    "syncs", "puts", *[f"{what}_p{percent}_ms" for what in ("wait", "run", "sync", "put") for percent in (50, 95, 99)]]
 COUNTS = each(COUNT, [*STATES, "total"])
 QUEUE = {
     **PLACE,
@@ -260,7 +260,8 @@ SCHEMAS = {
                        description="Equal on every node with the same map."),
     }),
     "Warning": record(["warning", "message"], {
-        "warning": string(enum=["index_memory", "lost_writes", "weak_persistence", "shard_map", "node_id"]),
+        "warning": string(enum=["index_memory", "lost_writes", "weak_persistence", "shard_map", "node_id", "disk_space",
+                                "clock"]),
         "shard": COUNT,
         "name": NAME_OF_SHARD,
         "message": NOT_EMPTY,
@@ -478,7 +479,7 @@ SCHEMAS = {
     "Setting": whole({"value": True, **each(TEXT, "from kind"), **each(FLAG, "reload secret")}),
     "LogLevel": whole({"level": ref("Level")}),
     "Status": whole({"status": TEXT}),
-    "Home": record([*HOME], {**HOME, "environment": TEXT}),
+    "Home": record([*HOME], {**HOME, "environment": TEXT, "trace_url": TEXT}),
 }
 
 PARAMETERS = {
@@ -847,7 +848,8 @@ ROWS = [
         {**ok("History", "The values of each step, oldest first. A queue that has not moved for an hour has no steps."),
          **NO_SUCH},
         [query("namespace", ref("Name")), query("topic", ref("Name")), ALSO_QUEUE,
-         query("range", string(enum=RANGES), text="How far back (10m); 24h and 7d only without a queue.")])),
+         query("range", string(enum=RANGES), text="How far back (10m); 24h and 7d only without a queue."),
+         query("of", string(enum=["queues", "storage"]), text="`storage`: syncs of logs and puts into stores; without a queue (queues).")])),
     ("get", "/v1/admin/config", admin(
         "Config", "Show every setting and where it came from; secrets are masked",
         ok({"type": "object", "additionalProperties": ref("Setting")}, "By name."))),

@@ -218,6 +218,7 @@ struct op_shard {
 	uint64_t bytes;                 /* of all files */
 	uint64_t live;                  /* bytes of these that are needed */
 	int64_t disk_free;              /* bytes; negative: not known */
+	int64_t disk_size;              /* bytes of the disk; negative: not known. Of this node's shards only */
 	bool disk_full;                 /* new work is refused: no room */
 
 	/* The store of the shard, if that is a server. A negative number is not known. */
@@ -396,6 +397,7 @@ enum {
 /* TREND: op->steps gets the last max_steps rows, or none if the queue has not moved for an hour. */
 struct op_trend {
 	uint8_t scale; /* enum trend_scale */
+	bool storage;  /* of the storage of the shard (engine/ledger/storage.c), not of messages; without a queue */
 
 	/* Answer. */
 	slu_time end; /* when the last step ended */

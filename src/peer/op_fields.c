@@ -399,6 +399,7 @@ const struct op_field op_fields[] = {
 	{ "paused_until",  193, FIELD_TIME,  AT(policy.pause.until), 0, POLICIES, POLICIES, NULL },
 	{ "pause_reason",  194, FIELD_TEXT,  AT(policy.pause.reason), 0, POLICIES, POLICIES, NULL },
 	{ "paused_by",     195, FIELD_TEXT,  AT(policy.pause.by), 0, POLICIES, POLICIES, NULL },
+	{ "of_storage",    196, FIELD_BOOL,  AT(trend.storage), 0, V(TREND), NO, NULL },
 
 	{ "puts",          200, FIELD_LIST,  AT(puts), 0, PUTS, ENQUEUES, &list_puts },
 	{ "items",         201, FIELD_LIST,  AT(items), 0, ITEMS, ITEMS, &list_items },

@@ -1279,5 +1279,8 @@ def test_history_prints_a_line_for_each_step(cli):
     assert lines[0].split()[:3] == ["IN/S", "DONE/S", "FAILED/S"] and len(lines) == 61
     answer, = cli.lines("history", cli.queue, "--range", "1h")
     assert answer["range"] == "1h" and len(answer["in"]) == answer["steps"] == 60
+    answer, = cli.lines("history", "--storage")
+    assert answer["step_ms"] == 10000 and "in" not in answer
+    assert cli("history", "--storage").split()[:2] == ["SYNCS/S", "SYNC"]
     refused = cli.try_("history", cli.queue, "--range", "7d")
     assert refused.returncode != 0 and b"expected 10m or 1h" in refused.stderr

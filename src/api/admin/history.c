@@ -1,5 +1,5 @@
 /*
- * history.c - GET /v1/admin/history: the recent past of a queue, or of the server.
+ * history.c - GET /v1/admin/history: the recent past of a queue, or of the server, or of its storage.
  *
  *      TREND to each lane that may have some of it ──> counts are added, of times the longest is shown
  *
@@ -14,12 +14,24 @@
 
 #include <stdio.h>
 
-static const char *const columns[TREND_COLUMNS] = {
+/* By column; NULL: not shown. */
+static const char *const of_queues[TREND_COLUMNS] = {
 	"in", "done", "failed",
 	"ready", "delayed", "leased", "held", "dead",
 	"oldest_ms",
 	"wait_p50_ms", "wait_p95_ms", "wait_p99_ms",
 	"run_p50_ms", "run_p95_ms", "run_p99_ms"
+};
+
+static const char *const of_storage[TREND_COLUMNS] = {
+	[TREND_IN] = "syncs",
+	[TREND_DONE] = "puts",
+	[TREND_WAIT] = "sync_p50_ms",
+	[TREND_WAIT + 1] = "sync_p95_ms",
+	[TREND_WAIT + 2] = "sync_p99_ms",
+	[TREND_RUN] = "put_p50_ms",
+	[TREND_RUN + 1] = "put_p95_ms",
+	[TREND_RUN + 2] = "put_p99_ms",
 };
 
 static const struct range {
@@ -43,6 +55,8 @@ struct state {
 	struct slice namespace;
 	struct slice topic;
 	struct slice range;
+	struct slice what; /* "queues" or "storage" */
+	bool storage;
 	const struct range *of;
 	slu_time end;
 	struct step *steps; /* of->steps, or NULL: no shard has any */
@@ -52,6 +66,7 @@ static const struct param params[] = {
 	PARAM(name, struct state, namespace),
 	PARAM(name, struct state, topic, .also = "queue"),
 	PARAM(word, struct state, range),
+	PARAM_ROW("of", word, struct state, what),
 };
 
 /* ---- The answer ---- */
@@ -88,7 +103,11 @@ write_value(struct json_out *w, const struct state *s, const struct step *step, 
 static void
 write_steps(struct json_out *w, const struct state *s)
 {
+	const char *const *const columns = s->storage ? of_storage : of_queues;
+
 	for (unsigned c = 0; c < TREND_COLUMNS; c++) {
+		if (!columns[c])
+			continue;
 		json_out_array(w, columns[c]);
 		for (uint32_t i = 0; i < s->of->steps; i++)
 			write_value(w, s, &s->steps[i], c);
@@ -219,6 +238,7 @@ ask(struct apicall *a, const struct broker_place *places, unsigned n)
 		    !fanout_steps(g, i, s->of->steps))
 			return;
 		g->parts[i].op.trend.scale = (uint8_t)s->of->scale;
+		g->parts[i].op.trend.storage = s->storage;
 		g->parts[i].op.here = places && n > 1;
 	}
 	if (g)
@@ -232,6 +252,12 @@ check(struct state *s, struct slu_err *err)
 {
 	const char *const expected = s->topic.n ? "10m or 1h" : "10m, 1h, 24h or 7d";
 
+	s->storage = slice_eq(s->what, SLICE("storage"));
+	if (s->what.n && !s->storage && !slice_eq(s->what, SLICE("queues")))
+		return slu_fail(err, SLU_EINVAL, "invalid of: %.*s; expected queues or storage",
+				(int)(s->what.n < 40 ? s->what.n : 40), s->what.p);
+	if (s->storage && (s->topic.n || s->namespace.n))
+		return slu_fail(err, SLU_EINVAL, "invalid of: storage; expected no queue and no namespace");
 	for (unsigned i = 0; i < COUNT(ranges); i++)
 		if (slice_eq(s->range.n ? s->range : SLICE("10m"), slice_of(ranges[i].name)) &&
 		    (!s->topic.n || ranges[i].scale < TREND_OF_QUEUE))

@@ -43,8 +43,10 @@ ledgerengine_release(struct ledgerengine *k)
 {
 	ledgerengine_batches_release(k);
 	ledgerengine_limit_release(k);
+	trend_free(k->storage);
 	ledger_free(k->ledger);
 	locks_free(k->locks);
+	k->storage = NULL;
 	k->ledger = NULL;
 	k->locks = NULL;
 }

@@ -165,6 +165,7 @@ struct ledgerengine {
 	bool letters_wait;  /* a dead letter could not leave its queue (OUTBOX-7): it is tried again later */
 
 	struct ledgerengine_batches batches; /* msgbatch.c */
+	struct trend *storage;               /* storage.c; NULL: none yet */
 
 	/* What the sums of `quota` hold of this shard: limit.c. */
 	struct footprint told;
@@ -184,6 +185,10 @@ void ledgerengine_init(struct ledgerengine *k, const struct ledgerengine_ops *op
 
 /* Frees ledger and locks. */
 void ledgerengine_release(struct ledgerengine *k);
+
+/* For OP_TREND: the log was synced, or a group was put into the store, and that took so long. By the thread of the runs. */
+void ledgerengine_synced(struct ledgerengine *k, slu_time took);
+void ledgerengine_stored(struct ledgerengine *k, slu_time took);
 
 /* Makes a ledger and its locks, with the secret and the drop function of conf. Returns SLU_ENOMEM. */
 int ledgerengine_books(const struct ledger_conf *conf, struct ledger **ledger,

@@ -63,6 +63,11 @@ int ledgerengine_put_all(struct ledgerengine *k, struct op *op, bool moved, stru
 /* Keeps a message that was decided, then applies it. */
 int ledgerengine_put_carry_out(struct ledgerengine *k, struct op_put *put, struct change *c, struct slu_err *err);
 
+/* ---- storage.c ---- */
+
+/* Answers an OP_TREND of the storage. Returns false if nothing was synced or put. */
+bool ledgerengine_read_storage(struct ledgerengine *k, struct op *op);
+
 /* ---- outbox.c: engine/outbox.h ---- */
 
 /* OUTBOX-4 */

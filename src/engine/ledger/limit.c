@@ -37,6 +37,7 @@ footprint(const struct ledgerengine *k)
 
 	ledger_footprint(k->ledger, &f);
 	locks_footprint(k->locks, &f);
+	footprint_bytes(&f, k->storage ? trend_bytes(TREND_OF_SHARD) : 0);
 	if (k->ops->footprint)
 		k->ops->footprint(k, &f);
 	return f;

@@ -351,6 +351,14 @@ ledgerengine_stats(struct ledgerengine *k, struct op *op)
 		add_queue(k, op, queue);
 }
 
+static bool
+read_trend(struct ledgerengine *k, struct op *op, uint32_t queue)
+{
+	if (op->trend.storage)
+		return ledgerengine_read_storage(k, op);
+	return ledger_trend(k->ledger, queue, k->now, op->trend.scale, op->steps, op->max_steps, &op->trend.end);
+}
+
 void
 ledgerengine_trend(struct ledgerengine *k, struct op *op)
 {
@@ -361,7 +369,7 @@ ledgerengine_trend(struct ledgerengine *k, struct op *op)
 		op_fail(op, SLU_ENOTFOUND, NULL);
 	else if (op->trend.scale >= TREND_SCALES || op->max_steps > trend_spans[op->trend.scale].steps)
 		op_fail(op, SLU_EINVAL, NULL);
-	else if (ledger_trend(k->ledger, queue, k->now, op->trend.scale, op->steps, op->max_steps, &op->trend.end))
+	else if (read_trend(k, op, queue))
 		op->n_steps = op->max_steps;
 }
 
@@ -454,6 +462,7 @@ ledgerengine_shard(struct ledgerengine *k, struct op *op)
 		.leases = locks.leases,
 		.states = locks.messages,
 		.disk_free = -1,
+		.disk_size = -1,
 	};
 	if (k->engine->ops->measure)
 		k->engine->ops->measure(k->engine, &op->on_shard);

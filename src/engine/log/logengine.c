@@ -161,9 +161,10 @@ logengine_new(struct logengine **out, const struct engine_conf *conf, const stru
 static void
 synced(void *arg, slu_time took)
 {
-	const struct logengine *l = arg;
+	struct logengine *l = arg;
 
 	meter_time(&l->ledgerengine.meter, METER_SYNC, took);
+	ledgerengine_synced(&l->ledgerengine, took);
 }
 
 static bool
@@ -728,6 +729,7 @@ measure(struct engine *e, struct op_shard *out)
 	out->bytes = stats.bytes;
 	out->live = stats.live;
 	out->disk_free = wal_disk_free(l->wal);
+	out->disk_size = wal_disk_size(l->wal);
 	out->disk_full = wal_room(l->wal) < ROOM_LOW;
 }
 

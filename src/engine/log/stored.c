@@ -432,6 +432,7 @@ settle(struct logengine *l, int rc)
 		return rc;
 	facts = mirror_facts(l->stored.mirror);
 	meter_time(&k->meter, METER_SYNC, facts.took);
+	ledgerengine_stored(k, facts.took);
 	if (facts.line.epoch != l->stored.epoch) { /* LOGENGINE-16 */
 		k->copied_above = l->stored.counter;
 		k->copied_upto = ledger_counter(l->ledger);

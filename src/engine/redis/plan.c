@@ -478,6 +478,7 @@ plan_shard(struct redis *r, struct op *op, struct slu_err *err)
 	op->cursor = 0;
 	op->on_shard = (struct op_shard){
 		.disk_free = -1,
+		.disk_size = -1,
 		.store = rstore_take(&r->store),
 		.forgotten = r->forgotten,
 	};

@@ -66,3 +66,17 @@ def test_the_shards_of_a_server_are_added(tmp_path):
             server.enqueue({"text": "x"}, topic=f"q{i}")
         until_known(server, "in", 0.7, range="10m")
         assert history(server, range="10m")["ready"][-1] == 8
+
+
+def test_the_server_shows_how_long_its_storage_takes(tmp_path):
+    with Server(tmp_path, engine="log") as server:
+        server.enqueue({"text": "x"})
+        until_known(server, "syncs", 0, of="storage")
+        body = history(server, of="storage", range="10m")
+        assert "in" not in body and known(server, "puts", of="storage") == 0
+        assert [v for v in body["sync_p99_ms"] if v is not None]
+        assert server.get("/v1/admin/history", of="storage", **server.here()).status == 400
+        assert server.get("/v1/admin/history", of="disks").status == 400
+    with Server(tmp_path, engine="memory") as server:
+        server.enqueue({"text": "x"})
+        assert history(server, of="storage")["steps"] == 0
