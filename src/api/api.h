@@ -81,11 +81,13 @@ struct api {
 	_Atomic uint32_t disagreements; /* nodes with another shard map */
 	_Atomic uint32_t twins;         /* 1: another node has the same node.id */
 	_Atomic uint32_t metric_queues; /* queues with lines of their own in /metrics, at most */
+	_Atomic uint32_t disk_warn;     /* percent of a disk that should be free; 0: never warn */
 
 	_Atomic uint32_t searches; /* that run now: api/admin/search.c */
 
 	_Atomic bool console;    /* serve the web console: api/console/console.h */
 	const char *environment; /* a name that the console shows; NULL or "": none */
+	const char *trace_url;   /* the setting trace.url; NULL or "": none */
 
 	_Atomic slu_time stats_timeout;  /* how long a fan-out waits; 0: no limit */
 	struct fanouts *fanouts;         /* api/fanout.h */

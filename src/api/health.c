@@ -6,13 +6,13 @@
 #include "api/handler.h"
 #include "api/nodes.h"
 #include "api/openapi.h"
+#include "api/warnings.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 enum {
-	WARNINGS_MAX = 8, /* per shard */
-	REASONS_MAX = 16  /* more shards than that may have failed: the first are named */
+	REASONS_MAX = 16 /* more shards than that may have failed: the first are named */
 };
 
 void
@@ -62,21 +62,12 @@ add(struct state *s, const struct slu_err *err, int64_t shard)
 		s->reasons[s->n++] = (struct reason){ *err, shard };
 }
 
-/* The lanes of a shared shard have one store; the lanes of others have a log each. */
-static bool
-same_store(const struct broker *b, int64_t x, int64_t y)
-{
-	return x == y || (x >= 0 && y >= 0 && broker_lane_shared(b, (uint32_t)x) &&
-			  broker_lane_shared(b, (uint32_t)y) &&
-			  strcmp(broker_shard_name(b, (uint32_t)x), broker_shard_name(b, (uint32_t)y)) == 0);
-}
-
 /* A store is named once, however many lanes it has. */
 static void
 add_lane(struct state *s, const struct broker *b, const struct slu_err *err, uint32_t lane)
 {
 	for (unsigned i = 0; i < s->n; i++)
-		if (same_store(b, s->reasons[i].shard, lane))
+		if (warnings_same_store(b, s->reasons[i].shard, lane))
 			return;
 	add(s, err, lane);
 }
@@ -125,82 +116,6 @@ write_map(struct json_out *w, const struct api *api)
 }
 
 static void
-write_warning(struct json_out *w, const struct api *api, int64_t shard, const char *name,
-	      const char *text, bool *first)
-{
-	if (*first)
-		json_out_array(w, "warnings");
-	*first = false;
-	json_out_object(w, NULL);
-	json_out_str(w, "warning", slice_of(name));
-	if (shard >= 0) {
-		json_out_i64(w, "shard", shard);
-		json_out_str(w, "name", slice_of(broker_shard_name(api->broker, (uint32_t)shard)));
-	}
-	json_out_str(w, "message", slice_of(text));
-	json_out_close(w);
-}
-
-/* Does an earlier lane of the same store have this warning? */
-static bool
-is_known(const struct api *api, uint32_t lane, const char *name)
-{
-	struct engine_warning found[WARNINGS_MAX];
-
-	for (uint32_t i = 0; i < lane; i++) {
-		const unsigned n = same_store(api->broker, i, lane)
-					   ? broker_warnings(api->broker, i, found, WARNINGS_MAX)
-					   : 0;
-
-		for (unsigned k = 0; k < n; k++)
-			if (strcmp(found[k].name, name) == 0)
-				return true;
-	}
-	return false;
-}
-
-static void
-write_warnings(struct json_out *w, const struct api *api, uint32_t lane, bool *first)
-{
-	struct engine_warning found[WARNINGS_MAX];
-	const unsigned n = broker_warnings(api->broker, lane, found, WARNINGS_MAX);
-
-	for (unsigned i = 0; i < n; i++)
-		if (!is_known(api, lane, found[i].name))
-			write_warning(w, api, lane, found[i].name, found[i].text, first);
-}
-
-/* The warning at 80 % of limits.index_memory. */
-static void
-write_index_warning(struct json_out *w, const struct api *api, bool *first)
-{
-	const struct quota *const q = api->broker ? broker_quota(api->broker) : NULL;
-	char text[160];
-
-	if (!q || !atomic_load(&q->index_warns))
-		return;
-	(void)snprintf(text, sizeof text, "the index has %" PRIu64 " of the %" PRIu64 " bytes of limits.index_memory; at all of them new work is refused",
-		       quota_bytes(&q->index_held), quota_bytes(&q->index_limit));
-	write_warning(w, api, -1, "index_memory", text, first);
-}
-
-static void
-write_all_warnings(struct json_out *w, const struct api *api)
-{
-	bool first = true;
-
-	write_index_warning(w, api, &first);
-	for (uint32_t i = 0; api->broker && i < broker_lanes(api->broker); i++)
-		write_warnings(w, api, i, &first);
-	if (atomic_load(&api->disagreements))
-		write_warning(w, api, -1, "shard_map", "other nodes have another shard map", &first);
-	if (atomic_load(&api->twins))
-		write_warning(w, api, -1, "node_id", "another server has the same node.id", &first);
-	if (!first)
-		json_out_close(w);
-}
-
-static void
 write_owned(struct json_out *w, const struct api *api, const struct state *s)
 {
 	if (!api->broker || !broker_has_tenure(api->broker))
@@ -211,9 +126,9 @@ write_owned(struct json_out *w, const struct api *api, const struct state *s)
 	json_out_close(w);
 }
 
-/* With queues on several shards, one failed shard does not make the server not ready. */
+/* g: the answers of the shards, or NULL. With queues on several shards, one failed shard does not make the server not ready. */
 static void
-tell(struct call *c, const struct api *api, const struct state *s)
+tell(struct call *c, const struct api *api, const struct state *s, const struct fanout *g)
 {
 	const bool ready = s->n == 0 || (s->partly && s->here + s->elsewhere > 0);
 	struct json_out w;
@@ -235,7 +150,7 @@ tell(struct call *c, const struct api *api, const struct state *s)
 	}
 	write_owned(&w, api, s);
 	nodes_write_health(api, &w);
-	write_all_warnings(&w, api);
+	warnings_write(&w, api, g);
 	write_map(&w, api);
 	json_out_close(&w);
 	api_end_line(&c->x.out);
@@ -270,7 +185,7 @@ answer(struct fanout *g)
 		}
 	}
 	s->partly = broker_map(broker_routes(b)) || broker_has_tenure(b);
-	tell(call_of(g->apicall->x), g->api, s);
+	tell(call_of(g->apicall->x), g->api, s, g);
 }
 
 static void
@@ -292,7 +207,7 @@ tell_starting(struct call *c, const struct api *api)
 
 	(void)api_starting(api, &err);
 	add(&s, &err, -1);
-	tell(c, api, &s);
+	tell(c, api, &s, NULL);
 }
 
 void

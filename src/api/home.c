@@ -89,6 +89,8 @@ write_json(struct buf *out, const struct api *api)
 	json_out_str(&w, "status", slice_of(state_of(api)));
 	if (api->environment && api->environment[0])
 		json_out_str(&w, "environment", slice_of(api->environment));
+	if (api->trace_url && api->trace_url[0])
+		json_out_str(&w, "trace_url", slice_of(api->trace_url));
 	for (size_t i = 0; i < COUNT(links); i++)
 		json_out_str(&w, links[i].name, slice_of(links[i].path));
 	json_out_close(&w);

@@ -204,6 +204,7 @@ static const struct scrape_row gauges[] = {
 	GAUGE("log_bytes", bytes, "bytes of all files of the log"),
 	GAUGE("log_live_bytes", live, "bytes of the log that are needed"),
 	GAUGE("disk_free_bytes", disk_free, "bytes free where the log is"),
+	GAUGE("disk_size_bytes", disk_size, "bytes of that disk"),
 };
 /* clang-format on */
 

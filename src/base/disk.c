@@ -128,6 +128,18 @@ posix_room(struct disk *d, int folder)
 	return (int64_t)(st.f_bavail * st.f_frsize);
 }
 
+/* Without what the file system keeps for root: a disk that is full for this process has no room. */
+static int64_t
+posix_whole(struct disk *d, int folder)
+{
+	struct statvfs st;
+
+	(void)d;
+	if (fstatvfs(folder, &st))
+		return -errno;
+	return (int64_t)((st.f_blocks - (st.f_bfree - st.f_bavail)) * st.f_frsize);
+}
+
 static int
 posix_create(struct disk *d, int folder, const char *name)
 {
@@ -296,6 +308,7 @@ static const struct disk_ops posix_ops = {
 	.rename = posix_rename,
 	.remove = posix_remove,
 	.room = posix_room,
+	.whole = posix_whole,
 	.create = posix_create,
 	.open = posix_open,
 	.close = posix_close,

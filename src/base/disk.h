@@ -36,7 +36,8 @@ struct disk_ops {
 	int (*list)(struct disk *d, int folder, disk_name_fn *fn, void *arg);
 	int (*rename)(struct disk *d, int folder, const char *from, const char *to);
 	int (*remove)(struct disk *d, int folder, const char *name);
-	int64_t (*room)(struct disk *d, int folder); /* bytes free */
+	int64_t (*room)(struct disk *d, int folder);  /* bytes free */
+	int64_t (*whole)(struct disk *d, int folder); /* bytes of the file system */
 
 	/* Both open for reading and writing; create fails if the name exists. */
 	int (*create)(struct disk *d, int folder, const char *name);

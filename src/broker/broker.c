@@ -242,6 +242,14 @@ broker_warnings(const struct broker *b, uint32_t lane, struct engine_warning *ou
 	return e->ops->warnings ? e->ops->warnings(e, out, max) : 0;
 }
 
+slu_time
+broker_ahead(const struct broker *b, uint32_t lane)
+{
+	const slu_time offset = atomic_load_explicit(&b->lanes[lane]->ahead_of_boot, memory_order_relaxed);
+
+	return offset ? offset + clock_boot(b->clock) - clock_wall(b->clock) : 0;
+}
+
 uint32_t
 broker_flush(const struct broker *b)
 {

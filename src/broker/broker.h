@@ -308,6 +308,9 @@ void broker_metrics(const struct broker *b, struct buf *out);
 unsigned broker_warnings(const struct broker *b, uint32_t lane, struct engine_warning *out,
 			 unsigned max);
 
+/* How far shard time (LANE-3) is ahead of the wall clock of this machine: negative if it is behind. 0: not open yet. */
+slu_time broker_ahead(const struct broker *b, uint32_t lane);
+
 /* Sets *out to what the store of a lane has not confirmed yet. Returns false if the lane has no store. */
 bool broker_lag(const struct broker *b, uint32_t lane, struct engine_lag *out);
 

@@ -145,13 +145,14 @@ struct lane {
 	/* Shared. */
 	struct mailbox mailbox;
 	_Atomic uint64_t totals[LANE_TOTALS];
-	_Atomic bool draining;  /* waiting claims end */
-	_Atomic bool hurried;   /* waits end as if their time was over */
-	_Atomic bool one_queue; /* engine_found.one_queue */
-	_Atomic int failed;     /* LANE-4: 0, or the code of the failure */
-	_Atomic int order;      /* LANE-16: enum broker_order */
-	_Atomic bool news;      /* LANE-16: `owner` has changed */
-	_Atomic bool lapsed;    /* LANE-20 */
+	_Atomic bool draining;          /* waiting claims end */
+	_Atomic bool hurried;           /* waits end as if their time was over */
+	_Atomic bool one_queue;         /* engine_found.one_queue */
+	_Atomic slu_time ahead_of_boot; /* `offset`, for other threads; 0: not open yet */
+	_Atomic int failed;             /* LANE-4: 0, or the code of the failure */
+	_Atomic int order;              /* LANE-16: enum broker_order */
+	_Atomic bool news;              /* LANE-16: `owner` has changed */
+	_Atomic bool lapsed;            /* LANE-20 */
 	pthread_mutex_t mtx;
 	bool doubted;       /* LANE-14: the open batch was answered SLU_EUNKNOWN; under mtx */
 	const char *owner;  /* LANE-16: address; NULL: no node owns the shard; under mtx */

@@ -127,6 +127,7 @@ take_found(struct lane *s, const struct engine_found *found, slu_time offset)
 	s->offset = s->now - clock_boot(s->clock);
 	if (s->offset < offset)
 		s->offset = offset; /* the time of the opening counts */
+	atomic_store_explicit(&s->ahead_of_boot, s->offset, memory_order_relaxed);
 	s->conf.patience = found->patience ? found->patience : s->conf.patience;
 	s->highest_id = found->highest_id;
 	s->one_queue = found->one_queue;

@@ -121,8 +121,10 @@ struct conf {
 	enum slu_log_format log_format;
 	struct conf_limits limits;
 	uint32_t metric_queues;
+	uint32_t disk_warn;
 	unsigned console; /* 1: on */
 	char *environment;
+	char *trace_url;
 	slu_time queues_idle;
 	slu_time hold_max;
 	slu_time stats_timeout;

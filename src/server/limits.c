@@ -143,6 +143,7 @@ limits_commit(void *node, const struct conf *now)
 	atomic_store_explicit(&broker_quota(n->broker)->idle, now->queues_idle, memory_order_relaxed);
 	server_set_limits(n->server, now->limits.connections, (size_t)now->limits.memory);
 	atomic_store(&n->api.metric_queues, now->metric_queues);
+	atomic_store(&n->api.disk_warn, now->disk_warn);
 	atomic_store(&n->api.console, now->console != 0);
 	atomic_store(&n->api.stats_timeout, now->stats_timeout);
 	atomic_store(&n->api.max_consumers, consumers(now->max_consumers));

@@ -56,6 +56,7 @@ open_server(struct node *n, struct slu_err *err)
 	n->api.engine = shards_engine(n->conf, engine);
 	atomic_store(&n->api.console, n->conf->console != 0); /* also while the server starts */
 	n->api.environment = n->conf->environment;
+	n->api.trace_url = n->conf->trace_url;
 	n->api.sync = engine->shared    ? "as the server has it"
 		      : engine->durable ? conf_sync_text(n->conf, n->sync)
 					: "none";

@@ -46,6 +46,12 @@ room_of(struct disk *d, int folder)
 	return below(d)->ops->room(below(d), folder);
 }
 
+static int64_t
+whole_of(struct disk *d, int folder)
+{
+	return below(d)->ops->whole(below(d), folder);
+}
+
 static int
 create_file(struct disk *d, int folder, const char *name)
 {
@@ -107,6 +113,7 @@ static const struct disk_ops unsynced_ops = {
 	.rename = rename_file,
 	.remove = remove_file,
 	.room = room_of,
+	.whole = whole_of,
 	.create = create_file,
 	.open = open_file,
 	.close = close_file,

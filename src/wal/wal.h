@@ -335,6 +335,9 @@ uint64_t wal_room(struct wal *w);
 /* Free bytes on the disk of the folder; negative = unknown. */
 int64_t wal_disk_free(struct wal *w);
 
+/* Bytes of the disk of the folder; negative = unknown. */
+int64_t wal_disk_size(struct wal *w);
+
 struct wal_stats {
 	uint64_t seq;         /* of the last committed record */
 	uint64_t durable;     /* seq of the last record known to be synced */

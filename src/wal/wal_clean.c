@@ -223,6 +223,12 @@ wal_disk_free(struct wal *w)
 	return w->conf.disk->ops->room(w->conf.disk, w->folder);
 }
 
+int64_t
+wal_disk_size(struct wal *w)
+{
+	return w->conf.disk->ops->whole(w->conf.disk, w->folder);
+}
+
 void
 wal_stats(struct wal *w, struct wal_stats *stats)
 {

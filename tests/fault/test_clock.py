@@ -94,3 +94,16 @@ def test_a_clock_that_goes_back_a_second_each_second(stepped, shim):
     message, = until(tick, 20)
     assert 0.95 <= time.monotonic() - start < 10
     stepped.ack(message)
+
+
+@pytest.mark.parametrize("step, says", [(-HOUR, "ahead of"), (HOUR, "behind")])
+def test_a_clock_that_differs_from_the_time_of_a_shard_is_a_warning(stepped, shim, step, says):
+    def clock():
+        return [w["message"] for w in stepped.get("/readyz").body.get("warnings", []) if w["warning"] == "clock"]
+
+    assert clock() == []
+    shim.set("clock_step", step)
+    message, = clock()
+    assert says in message and any(f"{s} s" in message for s in (3599, 3600, 3601))
+    shim.set("clock_step", 0)
+    assert clock() == []

@@ -110,3 +110,20 @@ def test_a_volume_without_room_for_all_shards_is_left_as_it_is(volume):
         assert "KiB free; 3 new logs need at least 24576 KiB" in done.stderr, done.stderr
         assert not list(inside.iterdir())
     assert start(volume, "--shards", "1", "--check-config").returncode == 0
+
+
+def warnings(server):
+    return {w["warning"]: w for w in server.get("/readyz").body.get("warnings", [])}
+
+
+def test_a_disk_with_too_little_room_is_a_warning(data):
+    """No disk is quite empty."""
+    with Server(data, "--disk-warn", "100", engine="log") as server:
+        answer = server.get("/readyz")
+        assert answer.status == 200 and answer.body["status"] == "ready"
+        assert warnings(server)["disk_space"]["name"] == "default"
+        assert "% of the disk are free" in warnings(server)["disk_space"]["message"]
+    with Server(data, "--disk-warn", "0", engine="log") as server:
+        assert "disk_space" not in warnings(server)
+    with Server(data, "--disk-warn", "100", engine="memory") as server:
+        assert warnings(server) == {}

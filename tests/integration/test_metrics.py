@@ -289,6 +289,7 @@ CHECKS = {
     "sluice_log_bytes": between("sluice_log_bytes", 8 << 20, 1 << 30),
     "sluice_log_live_bytes": between("sluice_log_live_bytes", 4 << 20, 8 << 20),
     "sluice_disk_free_bytes": between("sluice_disk_free_bytes", 1 << 20, 1 << 60),
+    "sluice_disk_size_bytes": between("sluice_disk_size_bytes", 1 << 20, 1 << 60),
 }
 
 VIEWS = "tests/integration/admin/test_views.py"

@@ -160,6 +160,17 @@ sim_room(struct disk *d, int folder)
 	return room;
 }
 
+static int64_t
+sim_whole(struct disk *d, int folder)
+{
+	struct simdisk *s = lock_sim(d);
+	const int64_t n = s->capacity ? (int64_t)s->capacity : INT64_MAX;
+
+	(void)folder;
+	done(s, 0);
+	return n;
+}
+
 static int
 sim_create(struct disk *d, int folder, const char *name)
 {
@@ -364,6 +375,7 @@ static const struct disk_ops sim_ops = {
 	.rename = sim_rename,
 	.remove = sim_remove,
 	.room = sim_room,
+	.whole = sim_whole,
 	.create = sim_create,
 	.open = sim_open,
 	.close = sim_close,
