@@ -11,6 +11,7 @@ export const session = {
   paths: null,      // of /openapi.json: what this server can do
   version: '',
   environment: '',
+  traceUrl: '',     // of a trace, with {trace} for its id
   offlineSince: 0,  // 0: the server answers
   answeredAt: 0,
 };
@@ -37,6 +38,17 @@ function urlOf(path, params) {
   return url;
 }
 
+// How far the clock of the server is ahead of this browser's, in milliseconds; 0: within a second. Date has whole seconds.
+let ahead = 0;
+export const skew = () => ahead;
+
+function noteClock(answer, began) {
+  const told = Date.parse(answer.headers.get('Date'));
+  if (Number.isNaN(told)) return;
+  const early = told - Date.now(), late = told + 999 - began; // it was written between the two
+  ahead = early > 0 ? early : late < 0 ? late : 0;
+}
+
 function setOnline(online) {
   const was = session.offlineSince;
   session.offlineSince = online ? 0 : was || Date.now();
@@ -45,17 +57,14 @@ function setOnline(online) {
 }
 
 function fieldsOf(method) {
-  const fields = { Accept: 'application/json' };
+  const fields = { Accept: 'application/json', 'X-Request-Id': `console-${crypto.getRandomValues(new Uint32Array(1))[0].toString(16)}` };
   if (session.token) fields.Authorization = `Bearer ${session.token}`;
-  if (method !== 'GET') {
-    fields['Sluice-Console'] = '1'; // docs/security.md: a change of a page needs it
-    fields['X-Request-Id'] = `console-${crypto.getRandomValues(new Uint32Array(1))[0].toString(16)}`;
-  }
+  if (method !== 'GET') fields['Sluice-Console'] = '1'; // docs/security.md: a change of a page needs it
   return fields;
 }
 
 export async function call(method, path, { params, body, signal } = {}) {
-  const headers = fieldsOf(method);
+  const headers = fieldsOf(method), began = Date.now();
   let answer, text;
   if (method !== 'GET') listed.epoch = 0; // the page shows what it did at once
   if (body !== undefined) headers['Content-Type'] = 'application/json';
@@ -71,6 +80,7 @@ export async function call(method, path, { params, body, signal } = {}) {
   }
   if (answer.status === 502 || answer.status === 504) { setOnline(false); throw new Offline(); }
   setOnline(true);
+  noteClock(answer, began);
   let json = {};
   try { json = text ? parsePlain(text) : {}; } catch { json = { message: text.slice(0, 300) }; }
   if (answer.ok) return json;
@@ -78,8 +88,8 @@ export async function call(method, path, { params, body, signal } = {}) {
   throw new ApiError(answer.status, json, headers['X-Request-Id']);
 }
 
-// The text of an answer, for documents whose numbers must stay as they are; null: no text.
-export async function getText(path, params, signal) {
+// The text of a document, whose numbers must stay as they are, and its version: {text, version}; text null: no document.
+export async function getDocument(path, params, signal) {
   const headers = fieldsOf('GET');
   delete headers.Accept;
   let answer, text;
@@ -93,7 +103,7 @@ export async function getText(path, params, signal) {
   }
   setOnline(true);
   if (!answer.ok) throw new ApiError(answer.status, { message: text.slice(0, 300) });
-  return answer.status === 204 ? null : text;
+  return { text: answer.status === 204 ? null : text, version: Number(answer.headers.get('X-Key-Version')) };
 }
 
 export const get = (path, params, signal) => call('GET', path, { params, signal });
@@ -135,6 +145,7 @@ export async function begin() {
   const [home, document] = await Promise.all([get('/'), get('/openapi.json')]);
   session.version = home.version;
   session.environment = home.environment || '';
+  session.traceUrl = home.trace_url || '';
   session.paths = document.paths;
   session.me = await get('/v1/admin/me');
   changed();

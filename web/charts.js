@@ -1,6 +1,6 @@
 // charts.js - sparklines, charts and gauges as SVG. No styles in attributes: the policy forbids them.
 import { h, s } from './dom.js';
-import { clock, short, duration } from './format.js';
+import { clock, short } from './format.js';
 
 const known = (values) => (values || []).filter((v) => v !== null && v !== undefined);
 
@@ -54,51 +54,78 @@ export function stack(parts, label) {
     }));
 }
 
+// --- charts: lines, or layers that add up, with a legend above and axes ---------------------------
+
+const WIDTH = 640, HEIGHT = 150, BOTTOM = 18, ABOVE = 6;
+const INNER = HEIGHT - BOTTOM - ABOVE;
+const ROOM = 1.08; // above the highest value
+
 const latest = (values) => known(values).slice(-1)[0];
+const shownAs = (v, l, format) => (v === null || v === undefined ? '–' : (l.format || format)(v));
 
-// The values of a step stand in the legend while the pointer is over it.
-function show(svg, lines, { format, past, at, steps, x }) {
-  const figure = svg.closest('figure');
-  if (!figure) return;
-  if (at < 0 || at >= steps) { unshow(svg, lines, format); return; }
-  svg.querySelector('.cursor').setAttribute('d', `M${x(at).toFixed(1)} 6V132`);
-  figure.querySelectorAll('.legend b').forEach((b, i) => { const v = lines[i]?.values?.[at]; b.textContent = v === null || v === undefined ? '–' : format(v); });
-  figure.querySelector('.at').textContent = past ? ` ${clock(new Date(Date.parse(past.end) - (steps - 1 - at) * past.step_ms).toISOString())}` : '';
-}
-
-function unshow(svg, lines, format) {
+// The values of a step stand in the legend while the pointer is over it; at null: those of the last step.
+function show(svg, lines, { format, past, at, x }) {
   const figure = svg.closest('figure');
   if (!figure) return; // it has left the page
-  svg.querySelector('.cursor').setAttribute('d', '');
-  figure.querySelectorAll('.legend b').forEach((b, i) => { b.textContent = format(latest(lines[i]?.values) ?? 0); });
-  figure.querySelector('.at').textContent = '';
+  svg.querySelector('.cursor').setAttribute('d', at === null ? '' : `M${x(at).toFixed(1)} 6V132`);
+  figure.querySelectorAll('.legend b').forEach((b, i) => { if (lines[i]) b.textContent = shownAs(at === null ? latest(lines[i].values) : lines[i].values?.[at], lines[i], format); });
+  figure.querySelector('.at').textContent = past && at !== null ? ` ${clock(new Date(Date.parse(past.end) - (past.steps - 1 - at) * past.step_ms).toISOString())}` : '';
 }
 
-// lines: [{name, values, kind}]; a legend with the last values stands above.
-// past: a history of the server, for the time of a value under the pointer.
-export function chart(title, lines, { format = short, from, to, empty, past } = {}) {
-  const width = 640, height = 150, left = 46, bottom = 18;
-  const all = lines.flatMap((l) => known(l.values));
-  if (all.length < 2) return h('figure', { class: 'chart' }, h('figcaption', null, title), h('p', { class: 'muted pad' }, empty || 'No data yet. The chart fills while messages move.'));
-  const top = Math.max(...all, format === duration ? 1 : 1) * 1.08;
-  const inner = height - bottom - 6;
-  const steps = Math.max(...lines.map((l) => (l.values || []).length));
-  const point = (event) => show(event.currentTarget, lines, { format, past, at: Math.round(((event.offsetX / event.currentTarget.clientWidth) * width - left) / ((width - left) / Math.max(1, steps - 1))), steps, x: (i) => left + (i * (width - left)) / Math.max(1, steps - 1) });
+const legend = (lines, format) => h('div', { class: 'legend' }, lines.map((l) => h('span', { class: `key c-${l.kind}` },
+  s('svg', { viewBox: '0 0 14 8', 'aria-hidden': 'true' }, l.area ? s('path', { class: 'area', d: 'M0 0H14V8H0Z' }) : s('path', { class: `line d-${l.kind}`, d: 'M0 4L14 4' })),
+  `${l.name} `, h('b', null, shownAs(latest(l.values), l, format)))));
+
+const grid = (left, right, top, format, ground, most) => [0, 0.5, 1].map((part) => s('g', null,
+  s('path', { class: 'grid', d: `M${left} ${(ABOVE + INNER * (1 - part)).toFixed(1)}H${right}` }),
+  s('text', { class: 'axis', x: left - 6, y: (10 + INNER * (1 - part)).toFixed(1), 'text-anchor': 'end' }, format((top / ROOM) * part)),
+  ground && s('text', { class: `axis c-${ground.kind}`, x: right + 6, y: (10 + INNER * (1 - part)).toFixed(1) }, ground.format((most / ROOM) * part))));
+
+// lines: what the legend has; marks(left, width): what is drawn below `top`.
+// ground: a line on a scale of its own, at the right, whose area is drawn below the others.
+function draw(title, lines, top, marks, { format = short, from, to, empty, past, ground }) {
+  const all = ground ? [...lines, { ...ground, area: true }] : lines;
+  if (all.flatMap((l) => known(l.values)).length < 2) return h('figure', { class: 'chart' }, h('figcaption', null, title), h('p', { class: 'muted pad' }, empty || 'No data yet. The chart fills while messages move.'));
+  const left = 46, right = ground ? WIDTH - 46 : WIDTH, width = right - left;
+  const most = ground && Math.max(...known(ground.values), 1) * ROOM;
+  const steps = Math.max(...all.map((l) => (l.values || []).length));
+  const x = (i) => left + (i * width) / Math.max(1, steps - 1);
+  const point = (event) => {
+    const at = Math.round(((event.offsetX / event.currentTarget.clientWidth) * WIDTH - left) / (width / Math.max(1, steps - 1)));
+    show(event.currentTarget, all, { format, past, x, at: at >= 0 && at < steps ? at : null });
+  };
   return h('figure', { class: 'chart' },
-    h('figcaption', null, title, h('small', { class: 'at' })),
-    h('div', { class: 'legend' }, lines.map((l) => h('span', { class: `key c-${l.kind}` },
-      s('svg', { viewBox: '0 0 14 8', 'aria-hidden': 'true' }, s('path', { class: `line d-${l.kind}`, d: 'M0 4L14 4' })),
-      `${l.name} `, h('b', null, format(latest(l.values) ?? 0))))),
-    s('svg', { viewBox: `0 0 ${width} ${height}`, onmousemove: point, onmouseleave: (event) => unshow(event.currentTarget, lines, format), role: 'img', 'aria-label': `${title}: ${lines.map((l) => `${l.name} ${format(latest(l.values) ?? 0)}`).join(', ')}` },
-      [0, 0.5, 1].map((part) => s('g', null,
-        s('path', { class: 'grid', d: `M${left} ${(6 + inner * (1 - part)).toFixed(1)}H${width}` }),
-        s('text', { class: 'axis', x: left - 6, y: (10 + inner * (1 - part)).toFixed(1), 'text-anchor': 'end' }, format((top / 1.08) * part)))),
-      s('g', { transform: 'translate(0 6)' }, lines.map((l, i) => s('g', { class: `c-${l.kind}` },
-        i === 0 && s('path', { class: 'area', d: area(l.values, width - left, inner, top, left) }),
-        s('path', { class: `line d-${l.kind}`, d: path(l.values, width - left, inner, top, left) })))),
+    h('figcaption', null, title, h('small', { class: 'at' })), legend(all, format),
+    s('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, onmousemove: point, onmouseleave: (event) => show(event.currentTarget, all, { format, past, x, at: null }), role: 'img', 'aria-label': `${title}: ${all.map((l) => `${l.name} ${shownAs(latest(l.values), l, format)}`).join(', ')}` },
+      grid(left, right, top, format, ground, most),
+      s('g', { transform: `translate(0 ${ABOVE})` }, ground && s('g', { class: `c-${ground.kind}` }, s('path', { class: 'area', d: area(ground.values, width, INNER, most, left) })), marks(left, width)),
       s('path', { class: 'cursor', d: '' }),
-      s('text', { class: 'axis', x: left, y: height - 2 }, from || ''),
-      s('text', { class: 'axis', x: width, y: height - 2, 'text-anchor': 'end' }, to || 'now')));
+      s('text', { class: 'axis', x: left, y: HEIGHT - 2 }, from || ''),
+      s('text', { class: 'axis', x: right, y: HEIGHT - 2, 'text-anchor': 'end' }, to || 'now')));
+}
+
+const topOf = (values) => Math.max(...known(values), 1) * ROOM;
+const lineOf = (l, width, top, left) => s('path', { class: `line d-${l.kind}`, d: path(l.values, width, INNER, top, left) });
+
+// lines: [{name, values, kind}]; options: format, from, to, empty, ground, past: a history of the server, for the time of a
+// value under the pointer.
+export function chart(title, lines, options = {}) {
+  const top = topOf(lines.flatMap((l) => l.values || []));
+  return draw(title, lines, top, (left, width) => lines.filter((l) => l.values).map((l, i) => s('g', { class: `c-${l.kind}` },
+    i === 0 && !options.ground && s('path', { class: 'area', d: area(l.values, width, INNER, top, left) }), lineOf(l, width, top, left))), options);
+}
+
+// Parts that add up, one on top of another; options.line: a line beside them.
+export function layers(title, parts, { line, ...options } = {}) {
+  const steps = Math.max(0, ...parts.map((p) => (p.values || []).length));
+  const sums = parts.map((_, i) => Array.from({ length: steps }, (__, at) => {
+    const below = parts.slice(0, i + 1).map((p) => p.values?.[at] ?? null);
+    return below.every((v) => v === null) ? null : below.reduce((n, v) => n + (v || 0), 0);
+  }));
+  const top = topOf([...sums.flat(), ...(line?.values || [])]);
+  const layer = (p, i, left, width) => s('g', { class: `c-${p.kind}` }, s('path', { class: 'area layer', d: area(sums[i], width, INNER, top, left) }), lineOf({ ...p, values: sums[i] }, width, top, left));
+  return draw(title, line ? [...parts, line] : parts, top, (left, width) => [
+    parts.map((p, i) => known(p.values).some((v) => v > 0) && layer(p, i, left, width)).reverse(), line?.values && s('g', { class: `c-${line.kind}` }, lineOf(line, width, top, left))], options);
 }
 
 // bars: [{label, value, kind, href}]
@@ -108,4 +135,16 @@ export function bars(rows, label) {
     h('th', { scope: 'row' }, r.href ? h('a', { href: r.href }, r.label) : r.label),
     h('td', { class: 'bar' }, gauge(r.value, top, `${r.value}`)),
     h('td', { class: 'num' }, short(r.value))))));
+}
+
+// A histogram: [{label, title, value}], a column each.
+export function columns(rows, label) {
+  const width = WIDTH / rows.length, top = Math.max(1, ...rows.map((r) => r.value)), room = 16; // for a number above, a label below
+  const tall = HEIGHT - 2 * room;
+  return s('svg', { class: 'columns-chart', viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': `${label}: ${rows.filter((r) => r.value).map((r) => `${r.title} ${r.value}`).join(', ') || 'none'}` },
+    rows.map((r, i) => s('g', { class: 'c-delayed' }, s('title', null, `${r.title}: ${r.value}`),
+      s('rect', { x: (i * width + 1).toFixed(1), width: (width - 2).toFixed(1), y: (room + tall * (1 - r.value / top)).toFixed(1), height: (tall * (r.value / top)).toFixed(1) }),
+      r.value > 0 && s('text', { class: 'axis', x: (i * width + width / 2).toFixed(1), y: (room - 3 + tall * (1 - r.value / top)).toFixed(1), 'text-anchor': 'middle' }, short(r.value)),
+      s('text', { class: 'axis', x: (i * width).toFixed(1), y: HEIGHT - 3 }, r.label))),
+    s('path', { class: 'grid', d: `M0 ${HEIGHT - room}H${WIDTH}` }));
 }

@@ -3,7 +3,7 @@ import { h } from './dom.js';
 import { get, namespaces, queues } from './api.js';
 import { age, duration, number, plural } from './format.js';
 import { table } from './table.js';
-import { app, command, empty, head, href, pill } from './ui.js';
+import { act, app, command, empty, head, href, pill, sendDialog } from './ui.js';
 
 const PAGE = 1000, FIRST = 5000, STEP = 20000, KEEP_MS = 10e3, SHOWN = 200;
 
@@ -88,7 +88,7 @@ export function keysView(data, { path, params, withQueue }) {
     h('p', { class: 'muted bar', 'aria-live': 'polite' }, `${plural(data.all.size, 'key')} found; looked at ${number(data.looked)}${data.of >= data.looked ? ` of ${number(data.of)}` : ''} messages, ${number(data.plain)} without a key. `,
       !data.done && h('button', { type: 'button', class: 'btn small', onclick: onward }, 'Look further')),
     deepest.length ? keyTable(deepest.slice(0, SHOWN), { path, params, sort: params.sort, withQueue })
-      : empty(data.all.size ? 'No key matches' : 'No message has a key', 'Messages of one key run one at a time, in order. The others of the key are held until the one in front has ended.', command("sluice push jobs --key customer-7 'hello'")),
+      : empty(data.all.size ? 'No key matches' : 'No message has a key', 'Messages of one key run one at a time, in order. The others of the key are held until the one in front has ended.', command("sluice push jobs --key customer-7 'hello'"), act('Send a sample', () => sendDialog({ namespace: params.namespace || path[1], queue: params.queue || path[2] }, { key: 'customer-7' }), { right: 'write', namespace: params.namespace || path[1] || 'default', kind: 'primary' })),
     deepest.length > SHOWN && h('p', { class: 'muted' }, `The ${SHOWN} deepest of ${number(deepest.length)} are shown.`),
   ];
 }

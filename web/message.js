@@ -1,11 +1,13 @@
 // message.js - one message: where it stands, why it waits, what it holds, what was tried.
 import { h } from './dom.js';
-import { get, getText, has, may, post, root } from './api.js';
+import { get, getDocument, has, may, post, session } from './api.js';
 import { age, bytes, duration, number, when } from './format.js';
-import { parse, tree, treeOf } from './json.js';
+import { parse, tree } from './json.js';
 import { stack } from './charts.js';
+import { asCode } from './code.js';
 import { INVERSE } from './bulk.js';
 import { act, app, ask, card, copy, facts, head, href, pill, tabs, toast } from './ui.js';
+import { noteVersion, versionsCard } from './versions.js';
 
 export async function load(route, signal) {
   const [, namespace, id] = route.path;
@@ -18,26 +20,40 @@ export async function load(route, signal) {
     if (!error.status) throw error;
     return null; // it has ended, or the caller may not see it
   });
-  const state = await stateOf(m, signal);
-  return { m, why, batch, state };
+  const versions = await checkpointsOf(m, signal);
+  return { m, why, batch, versions };
 }
 
-// What the last holder has stored: a checkpoint, or the state of the message (docs/locks.md). null: nothing.
-function stateOf(m, signal) {
-  if (m.status === 'damaged' || !m.attempts) return null;
-  return getText('/v1/get', { namespace: m.namespace, key: `q/${m.queue}/state/${m.uid}`, public: '1' }, signal).catch((error) => {
+// What the last holder has stored: a checkpoint, or the state of the message (docs/locks.md), as far as this tab has seen it.
+async function checkpointsOf(m, signal) {
+  if (m.status === 'damaged' || !m.attempts) return [];
+  const found = await getDocument('/v1/get', { namespace: m.namespace, key: `q/${m.queue}/state/${m.uid}`, public: '1' }, signal).catch((error) => {
     if (!error.status) throw error;
-    return null; // a shard without documents
+    return { text: null }; // a shard without documents
   });
+  return noteVersion(`message ${m.namespace} ${m.uid}`, found.version, found.text);
 }
 
 // --- the way of the message -------------------------------------------------------------------
 
-const WAY = ['delayed', 'held', 'ready', 'leased', 'done', 'dead'];
+const WAY = ['accepted', 'delayed', 'held', 'ready', 'leased', 'done', 'dead'];
+const SIGNS = { accepted: 'ok', leased: 'leased' };
+
+// When the message came into each of these states, as far as it is known: the last time counts.
+function moments(m) {
+  const at = { accepted: m.enqueued_at, dead: m.dead_since };
+  for (const e of m.history || []) if (e.event === 'leased') at.leased = e.at;
+  if (m.claimed_at) at.leased = m.claimed_at;
+  if (m.status === 'delayed') at.ready = m.next_delivery || m.deliver_after; // it will be
+  else if (!m.attempts) at.ready = m.deliver_after;
+  return at;
+}
 
 function diagram(m) {
-  const now = m.status === 'processing' ? 'leased' : m.status;
-  return h('ol', { class: 'way', 'aria-label': 'State' }, WAY.map((state) => h('li', { class: [state === now && `now k-${state}`, state === 'dead' && 'or'].filter(Boolean).join(' ') || null, 'aria-current': state === now && 'step' }, pill(state, state === 'leased' ? 'in flight' : state))));
+  const now = m.status === 'processing' ? 'leased' : m.status, at = moments(m);
+  const passed = WAY.indexOf(now);
+  return h('ol', { class: 'way', 'aria-label': 'State' }, WAY.map((state, i) => h('li', { class: [state === now && `now k-${state}`, i < passed && at[state] && 'passed', state === 'dead' && 'or'].filter(Boolean).join(' ') || null, 'aria-current': state === now && 'step' },
+    h('span', null, pill(SIGNS[state] || state, state === 'leased' ? 'in flight' : state), at[state] && h('time', { datetime: at[state], title: at[state] }, Date.parse(at[state]) > Date.now() ? `in ${duration(Date.parse(at[state]) - Date.now())}` : when(at[state]))))));
 }
 
 function events(m) {
@@ -108,19 +124,28 @@ function bodyCard(m, route) {
     hidden(m, route), now === 'json' ? tree(value) : h('pre', { class: 'text', tabindex: '0' }, now === 'raw' ? text : hex(data)));
 }
 
-// --- copy as ------------------------------------------------------------------------------------
+// --- what belongs to it ---------------------------------------------------------------------------
 
-const quote = (text) => `'${String(text).replaceAll("'", `'\\''`)}'`;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const COPY_OF = 'copy_of'; // attribute of a copy: the id of what was copied
 
-function asCode(m) {
-  const item = { namespace: m.namespace, queue: m.queue, priority: m.priority, payload: m.payload };
-  for (const name of ['key', 'share', 'correlation_id', 'content_type', 'attributes']) if (m[name] !== undefined) item[name] = m[name];
-  const text = textOf(bytesOf(m));
-  return {
-    curl: `curl -s ${quote(new URL('enqueue', root))} -d ${quote(JSON.stringify(item))}`,
-    CLI: `sluice push --namespace ${m.namespace} ${m.queue}${m.key ? ` --key ${quote(m.key)}` : ''} --priority ${m.priority} ${text === null ? '--file BODY' : `-- ${quote(text)}`}`,
-    Python: `import json, urllib.request\nitem = json.loads(${JSON.stringify(JSON.stringify(item))})\nurllib.request.urlopen(${JSON.stringify(new URL('enqueue', root).href)}, json.dumps(item).encode())`,
-  };
+// A page of the system that keeps the traces: the setting trace.url, with {trace} for the id.
+function traceLink(parent) {
+  const id = parent.split('-')[1], url = (session.traceUrl || '').replaceAll('{trace}', encodeURIComponent(id));
+  return [h('code', null, parent), /^https?:\/\//.test(url) && [' ', h('a', { href: url, target: '_blank', rel: 'noreferrer' }, 'open the trace')]];
+}
+
+const search = (text, words) => h('a', { href: href(['messages'], { q: words }) }, text);
+
+function relatives(m) {
+  const source = m.attributes?.[COPY_OF], queue = `queue:${m.namespace}/${m.queue}`;
+  const rows = [
+    typeof source === 'string' && UUID.test(source) && ['Copy of', h('a', { href: href(['message', m.namespace, source]) }, source)],
+    ['Copies', search('copies in this queue', `${queue} attribute:${COPY_OF}=${m.uid}`)],
+    m.correlation_id && ['Correlation', search('others with this correlation id', `correlation:"${m.correlation_id.replace(/["\\]/g, '\\$&')}"`)],
+    m.key !== undefined && ['Key', search('others of this key', `${queue} key:"${m.key.replace(/["\\]/g, '\\$&')}"`)],
+  ];
+  return card('Related', facts(rows));
 }
 
 // --- actions ------------------------------------------------------------------------------------
@@ -138,6 +163,18 @@ async function change(m, verb, body, inverse) {
   } });
 }
 
+const replay = (m) => ask({
+  title: 'Replay as copy', confirm: 'Send', text: 'A new message with the same body, key and attributes. This one stays as it is.',
+  fields: [{ name: 'queue', label: 'Queue', value: m.queue, required: true }, { name: 'noted', kind: 'checkbox', value: true, label: `Note this message in the attribute ${COPY_OF}` }],
+  run: async ({ queue, noted }) => {
+    const item = { namespace: m.namespace, queue, payload: m.payload, priority: m.priority };
+    for (const field of ['key', 'share', 'kind', 'correlation_id', 'content_type', 'attributes']) if (m[field] !== undefined) item[field] = m[field];
+    if (noted) item.attributes = { ...item.attributes, [COPY_OF]: m.uid };
+    const [id] = await post('/enqueue', [item], { ids: 'uid' });
+    toast(`Sent: ${id}`);
+  },
+});
+
 function actions(m) {
   const { namespace } = m, name = { namespace, queue: m.queue, id: m.uid };
   const can = (verb) => has('POST', `/v1/admin/message/${verb}`);
@@ -150,27 +187,36 @@ function actions(m) {
     !runs && m.status !== 'damaged' && can('move') && act('Move', () => ask({ title: 'Move to another queue', confirm: 'Move', fields: [{ name: 'to', label: 'Queue', required: true }], run: ({ to }) => change(m, 'move', { to }, m.status !== 'dead' && INVERSE.move) }), { namespace }),
     !runs && can('edit') && !m.masked && m.payload !== undefined && textOf(bytesOf(m)) !== null && act('Edit', () => ask({ title: 'Edit and requeue', confirm: 'Requeue', fields: [{ name: 'text', label: 'Body', kind: 'area', rows: 12, value: textOf(bytesOf(m)) }], run: ({ text }) => change(m, 'edit', { text }, m.status !== 'dead' && (() => ['edit', { payload: m.payload }])) }), { namespace }),
     runs && !m.canceled && can('cancel') && act('Cancel', () => ask({ title: 'Cancel a message that runs', danger: true, confirm: 'Cancel it', text: 'Its worker learns it at the next extend. Its key stays held until the worker answers or the lease ends.', run: async () => { await post('/v1/admin/message/cancel', { namespace, id: m.uid }); toast('Canceled.'); app.refresh(); } }), { namespace, kind: 'danger' }),
-    m.payload !== undefined && !m.masked && act('Send a copy', () => ask({ title: 'Send a copy', confirm: 'Send', text: 'A new message with the same body, key and attributes.', fields: [{ name: 'queue', label: 'Queue', value: m.queue, required: true }], run: async ({ queue }) => {
-      const item = { namespace, queue, payload: m.payload, priority: m.priority };
-      for (const field of ['key', 'share', 'correlation_id', 'content_type', 'attributes']) if (m[field] !== undefined) item[field] = m[field];
-      const [id] = await post('/enqueue', [item], { ids: 'uid' });
-      toast(`Sent: ${id}`);
-    } }), { namespace, right: 'write' }),
+    runs && !m.canceled && act('Extend lease', () => ask({ title: 'Extend the lease', confirm: 'Extend', text: 'For a worker that needs longer than it asked for. Its lease ends so long from now.', fields: [{ name: 'lease', label: 'For', value: '5m', required: true }],
+      run: async ({ lease }) => { const done = await post('/extend', { ...name, lease }); toast(`The lease ends ${when(done.lease_expires_at)}.`); } }), { namespace, right: 'consume' }),
+    m.payload !== undefined && !m.masked && act('Replay as copy', () => replay(m), { namespace, right: 'write' }),
     !runs && act('Delete', () => ask({ title: 'Delete this message', danger: true, confirm: 'Delete', text: 'It is deleted for good.', run: async () => { await post('/v1/admin/message/delete', name); toast('Deleted.'); app.go(href(['queue', namespace, m.queue])); } }), { namespace, kind: 'danger' }),
   ];
 }
 
-export function view({ m, why, batch, state }, route) {
-  const code = m.payload === undefined || m.masked ? {} : asCode(m);
+const uniqueText = ({ key, until }) => `${key}, until ${/^\d/.test(until) ? when(until) : `it has ${until === 'done' ? 'ended' : 'begun'}`}`;
+const sourceOf = (m) => [h('a', { href: href(['queue', m.namespace, m.dead_letter_of.queue]) }, `${m.namespace}/${m.dead_letter_of.queue}`), `, ${String(m.dead_letter_of.reason || '').replace('_', ' ')}`];
+
+const fields = (m) => card('Fields', facts([
+  ['Id', h('code', null, m.uid)], ['Priority', m.priority], ['Tries', `${m.failure_attempts} of ${m.max_attempts} failed; delivered ${m.attempts} times`], ['Key', m.key], ['Share', m.share], ['Kind', m.kind], ['Rule', m.rule],
+  ['Unique', m.unique && uniqueText(m.unique)], ['Dead letter of', m.dead_letter_of && sourceOf(m)], ['Worker', m.owner], ['Canceled', m.canceled && 'it is gone when its worker answers, or its lease ends'],
+  ['Leased since', m.claimed_at && when(m.claimed_at)], ['Correlation id', m.correlation_id], ['Idempotency key', m.idempotency_key], ['Due', when(m.deliver_after)], ['Expires', m.expires_at && when(m.expires_at)], ['Trace', m.traceparent && traceLink(m.traceparent)],
+  ['Last error', m.error && h('pre', { class: 'text' }, m.error)], ['Attributes', m.attributes !== undefined && h('pre', { class: 'text' }, JSON.stringify(m.attributes, null, 2))]]));
+
+function codeCard(m) {
+  if (m.payload === undefined || m.masked) return null;
+  const data = bytesOf(m);
+  return card(['Copy as ', h('small', null, 'a program that sends the same message')], h('div', { class: 'buttons left' }, asCode(m, data, textOf(data)).map(([name, text]) => h('button', { type: 'button', class: 'btn small', onclick: () => copy(text) }, name))));
+}
+
+export function view({ m, why, batch, versions }, route) {
   return h('div', null,
     head([h('span', { class: 'mono' }, m.uid), ' ', pill(m.status === 'processing' ? 'leased' : m.status, m.status === 'leased' ? 'in flight' : m.status)], actions(m)),
     h('p', { class: 'crumb' }, h('a', { href: href(['queue', m.namespace, m.queue]) }, `${m.namespace}/${m.queue}`), ` · accepted ${duration(age(m.enqueued_at))} ago`),
-    card(null, diagram(m), events(m)),
-    h('div', { class: 'columns' }, h('div', null, whyCard(m, why), state !== null && card(['Checkpoint ', h('small', null, 'how far its last holder has come; the next one gets it')], treeOf(state)), bodyCard(m, route), attemptsCard(m)),
-      h('div', null, batchCard(m, batch), card('Fields', facts([['Id', h('code', null, m.uid)], ['Priority', m.priority], ['Tries', `${m.failure_attempts} of ${m.max_attempts} failed; delivered ${m.attempts} times`], ['Key', m.key], ['Share', m.share], ['Kind', m.kind], ['Rule', m.rule], ['Unique', m.unique && `${m.unique.key}, until ${/^\d/.test(m.unique.until) ? when(m.unique.until) : `it has ${m.unique.until === 'done' ? 'ended' : 'begun'}`}`], ['Dead letter of', m.dead_letter_of && [h('a', { href: href(['queue', m.namespace, m.dead_letter_of.queue]) }, `${m.namespace}/${m.dead_letter_of.queue}`), `, ${String(m.dead_letter_of.reason || '').replace('_', ' ')}`]], ['Worker', m.owner], ['Canceled', m.canceled && 'it is gone when its worker answers, or its lease ends'],
-        ['Leased since', m.claimed_at && when(m.claimed_at)], ['Correlation id', m.correlation_id], ['Idempotency key', m.idempotency_key], ['Due', when(m.deliver_after)], ['Expires', m.expires_at && when(m.expires_at)], ['Trace', m.traceparent && h('code', null, m.traceparent)],
-        ['Last error', m.error && h('pre', { class: 'text' }, m.error)], ['Attributes', m.attributes !== undefined && h('pre', { class: 'text' }, JSON.stringify(m.attributes, null, 2))]])),
-      Object.keys(code).length > 0 && card('Copy as', h('div', { class: 'buttons left' }, Object.entries(code).map(([name, text]) => h('button', { type: 'button', class: 'btn small', onclick: () => copy(text) }, name)))))));
+    card(null, diagram(m), (m.history || []).length > 1 && events(m)),
+    h('div', { class: 'columns' },
+      h('div', null, whyCard(m, why), versions.length > 0 && versionsCard(['Checkpoint ', h('small', null, 'how far its last holder has come; the next one gets it')], versions, route), bodyCard(m, route), attemptsCard(m)),
+      h('div', null, batchCard(m, batch), fields(m), relatives(m), codeCard(m))));
 }
 
 export const title = (route) => `Message ${route.path[2]}`;

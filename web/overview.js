@@ -1,13 +1,11 @@
 // overview.js - what needs attention first, then what the server does.
 import { h } from './dom.js';
 import { get, queues, ApiError } from './api.js';
-import { chart, spark } from './charts.js';
-import { duration, number, plural, rate, short, clock } from './format.js';
+import { attentionCard } from './attention.js';
+import { chart, layers, spark } from './charts.js';
+import { duration, plural, rate, short, clock } from './format.js';
 import { history, nameOf, noteQueues, rateOf, seriesOf } from './samples.js';
-import { pause, pauseText } from './pause.js';
 import { act, card, command, empty, head, href, pill, queueLink, sendDialog, tabs } from './ui.js';
-
-const OLD_MS = 5 * 60e3; // a ready message that waits longer needs attention
 
 async function ready(signal) {
   try {
@@ -18,43 +16,20 @@ async function ready(signal) {
   }
 }
 
+const isKnown = (past) => past?.in?.filter((v) => v !== null).length > 2;
+
+// Of a server that has just begun the last hour says nothing yet: then the last 10 minutes.
+async function pastOf(params, signal) {
+  const hour = await history({ range: '1h' }, signal);
+  const range = params.range || (hour && !isKnown(hour) ? '10m' : '1h');
+  const [past, storage] = await Promise.all([range === '1h' ? hour : history({ range }, signal), hour && history({ range, of: 'storage' }, signal)]);
+  return { range, past, storage, hour: isKnown(hour) ? hour : past };
+}
+
 export async function load(route, signal) {
-  const range = route.params.range || '1h';
-  const [list, state, past] = await Promise.all([queues(signal), ready(signal), history({ range }, signal)]);
+  const [list, state, past] = await Promise.all([queues(signal), ready(signal), pastOf(route.params, signal)]);
   noteQueues(list.rows);
-  return { ...list, state, past, range };
-}
-
-// Worst first: [{rank, kind, what, why, action}].
-function attention({ rows, state, partial }) {
-  const found = [];
-  for (const r of state.reasons || []) found.push({ rank: 0, kind: 'bad', what: r.name ? `Shard ${r.name}` : 'Server', why: r.message, go: '#/shards' });
-  for (const w of state.warnings || []) found.push({ rank: 3, kind: 'warn', what: `Shard ${w.name}`, why: w.message, go: '#/shards' });
-  if (partial) found.push({ rank: 1, kind: 'bad', what: 'Some shards', why: partial, go: '#/shards' });
-  for (const q of rows) {
-    const busy = (rateOf(nameOf(q), 'delivered') || 0) > 0 || q.leased > 0;
-    const growth = rateOf(nameOf(q), 'died');
-    if (q.damaged) found.push({ rank: 1, q, kind: 'bad', why: `${plural(q.damaged, 'damaged message')}: their bytes on disk have changed`, go: href(['messages'], { q: `queue:${nameOf(q)} state:damaged` }) });
-    if (growth > 0) found.push({ rank: 2, q, kind: 'bad', why: `dead letters rise by ${rate(growth)} a second; ${number(q.dead)} now`, go: href(['dead', q.namespace, q.queue]) });
-    else if (q.dead) found.push({ rank: 6, q, kind: 'warn', why: plural(q.dead, 'dead letter'), go: href(['dead', q.namespace, q.queue]) });
-    if (q.paused && q.ready) found.push({ rank: 4, q, kind: 'paused', why: `${pauseText(q)}, with ${number(q.ready)} ready`, resume: true });
-    else if (q.oldest_ready_ms > OLD_MS) found.push({ rank: 3, q, kind: 'bad', why: `the oldest ready message waits for ${duration(q.oldest_ready_ms)}${busy ? '' : '; nothing takes messages'}`, go: href(['queue', q.namespace, q.queue]) });
-    if (q.warning) found.push({ rank: 5, q, kind: 'warn', why: `deeper than its warn_depth: ${number(q.total - q.dead)}`, go: href(['queue', q.namespace, q.queue], { tab: 'settings' }) });
-  }
-  return found.sort((a, b) => a.rank - b.rank || (b.q?.dead || 0) - (a.q?.dead || 0));
-}
-
-function attentionCard(data) {
-  const found = attention(data), shown = found.slice(0, 12);
-  if (!found.length)
-    return h('section', { class: 'card calm' }, h('h2', null, 'Needs attention'), h('p', null, pill('ok', 'Nothing.'), ` ${data.state.status === 'ready' ? 'Every shard takes work' : data.state.status}, no queue is stuck, and there are no dead letters.`));
-  return h('section', { class: 'card' }, h('h2', null, 'Needs attention ', h('span', { class: 'count' }, number(found.length))),
-    h('ul', { class: 'attention' }, shown.map((a) => h('li', { class: `k-${a.kind}` },
-      pill(a.kind, { bad: 'Problem', warn: 'Look', paused: 'Paused' }[a.kind]),
-      h('span', { class: 'what' }, a.q ? queueLink(a.q) : a.what),
-      h('span', { class: 'why' }, a.why),
-      a.resume ? act('Resume', () => pause(a.q, false), { namespace: a.q.namespace, kind: 'small' }) : h('a', { class: 'btn small', href: a.go }, 'Open', h('span', { class: 'hidden' }, ` ${a.q ? nameOf(a.q) : a.what}: ${a.why}`))))),
-    found.length > shown.length && h('p', null, h('a', { href: '#/queues?sort=-oldest' }, `and ${number(found.length - shown.length)} more`)));
+  return { ...list, state, ...past };
 }
 
 const tile = (label, value, values, kind, note) => h('div', { class: 'tile' },
@@ -62,35 +37,57 @@ const tile = (label, value, values, kind, note) => h('div', { class: 'tile' },
 
 const last = (values) => (values || []).filter((v) => v !== null).slice(-1)[0];
 
-function tiles({ rows, past, more }) {
+// How much a count has grown in a minute, step by step.
+const growthOf = (values) => values?.map((v, i) => (i && v !== null && values[i - 1] !== null ? Math.max(0, v - values[i - 1]) : null));
+
+// Values of now, above the last hour.
+function tiles({ rows, hour, more }) {
   const sum = (name) => rows.reduce((n, q) => n + q[name], 0);
   const oldest = rows.reduce((most, q) => Math.max(most, q.oldest_ready_ms || 0), 0);
-  const of = more && !past ? 'of the first queues' : '';
-  const now = (counter, name) => (past && last(past[name]) !== undefined ? last(past[name]) : rateOf('*', counter));
+  const of = more && !hour ? 'of the first queues' : '';
+  const part = more && hour; // the list has not all queues
+  const now = (counter, name) => (part ? null : rateOf('*', counter)) ?? last(hour?.[name]);
+  const dead = part ? last(hour.dead) : sum('dead');
+  const grown = (growthOf(hour?.dead) || []).reduce((n, v) => n + (v || 0), 0);
   return h('div', { class: 'tiles' },
-    tile('In, per second', rate(now('accepted', 'in')), past?.in || seriesOf('*', 'accepted'), 'in', of),
-    tile('Done, per second', rate(now('finished', 'done')), past?.done || seriesOf('*', 'finished'), 'done', of),
-    tile('Failed, per second', rate(now('failed', 'failed')), past?.failed || seriesOf('*', 'failed'), 'failed', of),
-    tile('Oldest ready', duration(oldest), past?.oldest_ms, 'wait', of),
-    tile('In flight', short(more && past ? last(past.leased) : sum('leased')), past?.leased, 'leased', `${short(more && past ? last(past.ready) : sum('ready'))} ready`),
-    tile('Dead letters', short(more && past ? last(past.dead) : sum('dead')), past?.dead, 'dead', `${rate(rateOf('*', 'died'))} a second`));
+    tile('In, per second', rate(now('accepted', 'in')), hour?.in || seriesOf('*', 'accepted'), 'in', of),
+    tile('Done, per second', rate(now('finished', 'done')), hour?.done || seriesOf('*', 'finished'), 'done', of),
+    tile('Failed, per second', rate(now('failed', 'failed')), hour?.failed || seriesOf('*', 'failed'), 'failed', of),
+    tile('Oldest ready', oldest ? duration(oldest) : 'none', hour?.oldest_ms, 'wait', of),
+    tile('In flight', short(part ? last(hour.leased) : sum('leased')), hour?.leased, 'leased', `${short(part ? last(hour.ready) : sum('ready'))} ready`),
+    tile('Dead letters', short(dead), hour?.dead, 'dead', hour ? `${short(grown)} more in the last hour` : `${rate(rateOf('*', 'died'))} a second`));
 }
 
-function charts({ past, range }) {
-  const ranges = [['10m', '10 minutes'], ['1h', '1 hour'], ['24h', '24 hours'], ['7d', '7 days']];
-  if (!past) {
-    const values = (counter) => seriesOf('*', counter);
-    return h('div', { class: 'charts' },
-      chart('Throughput, per second', [{ name: 'in', values: values('accepted'), kind: 'in' }, { name: 'done', values: values('finished'), kind: 'done' }, { name: 'failed', values: values('failed'), kind: 'failed' }], { format: rate, from: 'since this page opened', empty: 'The chart fills while this page is open.' }),
-      chart('Backlog', [{ name: 'messages', values: values('depth'), kind: 'ready' }], { from: 'since this page opened', empty: 'The chart fills while this page is open.' }));
-  }
+const RANGES = [['10m', '10 minutes'], ['1h', '1 hour'], ['24h', '24 hours'], ['7d', '7 days']];
+const PERCENTILES = [['p50', 'in'], ['p95', 'wait'], ['p99', 'failed']];
+const STATES = ['ready', 'delayed', 'leased', 'held', 'dead'];
+
+// Without a history of the server: what this page has seen.
+function ownCharts() {
+  const values = (counter) => seriesOf('*', counter);
+  return h('div', { class: 'charts' },
+    chart('Throughput, per second', [{ name: 'in', values: values('accepted'), kind: 'in' }, { name: 'done', values: values('finished'), kind: 'done' }, { name: 'failed', values: values('failed'), kind: 'failed' }], { format: rate, from: 'since this page opened', empty: 'The chart fills while this page is open.' }),
+    chart('Backlog', [{ name: 'messages', values: values('depth'), kind: 'ready' }], { from: 'since this page opened', empty: 'The chart fills while this page is open.' }));
+}
+
+// How long the disk and the store take: what an answer waits for.
+function storageChart(storage, options) {
+  if (!storage) return null;
+  const store = storage.put_p99_ms?.some((v) => v !== null);
+  return chart('Disk and store', [{ name: 'sync p50', values: storage.sync_p50_ms, kind: 'done' }, { name: 'sync p99', values: storage.sync_p99_ms, kind: 'wait' },
+    ...store ? [{ name: 'store put p50', values: storage.put_p50_ms, kind: 'in' }, { name: 'store put p99', values: storage.put_p99_ms, kind: 'failed' }] : []], { ...options, past: storage, format: duration });
+}
+
+function charts({ past, storage, range }) {
+  if (!past) return ownCharts();
   const begin = clock(new Date(Date.parse(past.end) - past.steps * past.step_ms).toISOString());
   const options = { past, from: ['24h', '7d'].includes(range) ? `${range} ago` : begin };
-  return [tabs(range, ranges, (id) => href(['overview'], { range: id })), h('div', { class: 'charts' },
-    chart('Throughput, per second', [{ name: 'in', values: past.in, kind: 'in' }, { name: 'done', values: past.done, kind: 'done' }, { name: 'failed', values: past.failed, kind: 'failed' }], { ...options, format: rate }),
-    chart('Backlog', ['ready', 'delayed', 'leased', 'held', 'dead'].map((name) => ({ name, values: past[name], kind: name })), options),
-    chart('Wait before delivery', [['p50', 'in'], ['p95', 'wait'], ['p99', 'failed']].map(([p, kind]) => ({ name: p, values: past[`wait_${p}_ms`], kind })), { ...options, format: duration }),
-    chart('Run time', [['p50', 'in'], ['p95', 'wait'], ['p99', 'failed']].map(([p, kind]) => ({ name: p, values: past[`run_${p}_ms`], kind })), { ...options, format: duration }))];
+  const times = (name) => PERCENTILES.map(([p, kind]) => ({ name: p, values: past[`${name}_${p}_ms`], kind }));
+  return [tabs(range, RANGES, (id) => href(['overview'], { range: id }), 'How far back'), h('div', { class: 'charts' },
+    layers('Throughput, per second', [{ name: 'done', values: past.done, kind: 'done' }, { name: 'failed', values: past.failed, kind: 'failed' }], { ...options, format: rate, line: { name: 'in', values: past.in, kind: 'in' } }),
+    layers('Backlog', STATES.map((name) => ({ name: name === 'leased' ? 'in flight' : name, values: past[name], kind: name })), options),
+    chart('Wait before delivery', times('wait'), { ...options, format: duration }),
+    chart('Run time', times('run'), { ...options, format: duration }), storageChart(storage, options))];
 }
 
 function busiest({ rows, more }) {

@@ -1,8 +1,8 @@
 // queue.js - one queue: its counts, its plot, and views of its messages, keys, shares and settings.
 import { h } from './dom.js';
 import { get, has, may, post, put, remove } from './api.js';
-import { bars, chart, stack } from './charts.js';
-import { age, clock, duration, number, plural, rate, short, when } from './format.js';
+import { chart, columns, stack } from './charts.js';
+import { clock, duration, number, plural, rate, short, when } from './format.js';
 import { history, nameOf, noteQueues, rateOf, seriesOf } from './samples.js';
 import { pause, pauseDialog, pauseNote } from './pause.js';
 import { act, app, ask, card, command, empty, facts, head, href, pill, sendDialog, tabs, toast } from './ui.js';
@@ -15,7 +15,7 @@ import { sharesView } from './shares.js';
 import { workerTable } from './workers.js';
 
 const STATES = ['ready', 'delayed', 'leased', 'held', 'dead', 'damaged'];
-const SAMPLE = 200;
+const SAMPLE = 200, DUE = 1000;
 
 export async function load(route, signal) {
   const [, namespace, queue] = route.path;
@@ -24,9 +24,9 @@ export async function load(route, signal) {
   const wanted = [get('/v1/admin/queue', place, signal), history({ ...place, range: route.params.range || '10m' }, signal)];
   if (tab === 'messages') wanted.push(get('/v1/admin/messages', { ...place, state: route.params.state || 'all', limit: 50, cursor: route.params.cursor, mask: true }, signal));
   if (tab === 'keys' && has('GET', '/v1/admin/keys')) wanted.push(keysOf(place, signal));
-  const first = (...states) => Promise.all(states.map((state) => get('/v1/admin/messages', { ...place, state, limit: SAMPLE }, signal)));
-  if (tab === 'due') wanted.push(first('delayed'));
-  if (tab === 'shares') wanted.push(Promise.all([first('ready', 'leased', 'held'), get('/v1/admin/queue/limits', { ...place, order: 'messages' }, signal).catch((error) => { if (!error.status) throw error; return null; })]));
+  const first = (limit, ...states) => Promise.all(states.map((state) => get('/v1/admin/messages', { ...place, state, limit }, signal)));
+  if (tab === 'due') wanted.push(first(DUE, 'delayed'));
+  if (tab === 'shares') wanted.push(Promise.all([first(SAMPLE, 'ready', 'leased', 'held'), get('/v1/admin/queue/limits', { ...place, order: 'messages' }, signal).catch((error) => { if (!error.status) throw error; return null; })]));
   if (tab === 'settings' && has('GET', '/v1/admin/audit') && may('admin')) wanted.push(get('/v1/admin/audit', { ...place, verb: 'policy_set', limit: 10 }, signal).catch((error) => { if (!error.status) throw error; return null; }));
   if (tab === 'limits') wanted.push(get('/v1/admin/queue/limits', place, signal));
   if (tab === 'consumers') wanted.push(get('/v1/admin/workers', { namespace, queue, limit: 1000 }, signal));
@@ -56,27 +56,39 @@ function actions(q) {
 
 function eta(q) {
   const inside = rateOf(nameOf(q), 'accepted'), done = rateOf(nameOf(q), 'finished');
-  if (!q.ready || done === null) return null;
-  if (done <= inside) return done || inside ? 'not at this rate' : 'nothing takes messages';
-  return `empty in about ${duration((q.ready / (done - inside)) * 1000)}`;
+  if (!q.ready) return 'empty now';
+  if (done === null) return 'counting …';
+  if (done <= inside) return done || inside ? 'never at this rate: more comes in than is done' : 'nothing takes messages';
+  return `in about ${duration((q.ready / (done - inside)) * 1000)}`;
 }
+
+// Settings that have not their default.
+const differing = (q) => own(q.policy).filter(([name, value]) => !isDefault(name, value));
 
 function counts(q) {
   return card(null,
     h('div', { class: 'counts' }, STATES.filter((name) => name !== 'damaged' || q.damaged).map((name) => h('a', { class: `count-box k-${name}`, href: name === 'dead' ? href(['dead', q.namespace, q.queue]) : href(['queue', q.namespace, q.queue], { state: name }) },
       pill(name, { leased: 'in flight' }[name] || name), h('b', null, short(q[name]))))),
     stack(STATES.map((name) => ({ name, value: q[name], kind: name })), `messages by state of ${nameOf(q)}`),
-    facts([['Oldest ready', q.oldest_ready_ms !== undefined && duration(q.oldest_ready_ms)], ['Backlog', eta(q)], ['In', `${rate(rateOf(nameOf(q), 'accepted'))} /s`], ['Done', `${rate(rateOf(nameOf(q), 'finished'))} /s`],
-      ['Since start', `${short(q.since_start.accepted)} in, ${short(q.since_start.finished)} done, ${short(q.since_start.failed)} failed`], ['Shard', q.shard]]));
+    facts([['Oldest ready', q.oldest_ready_ms !== undefined && duration(q.oldest_ready_ms)], ['Empty', eta(q)], ['In', `${rate(rateOf(nameOf(q), 'accepted'))} /s`], ['Done', `${rate(rateOf(nameOf(q), 'finished'))} /s`],
+      ['Since start', `${short(q.since_start.accepted)} in, ${short(q.since_start.finished)} done, ${short(q.since_start.failed)} failed`], ['Shard', q.shard],
+      ['Settings', h('a', { href: href(['queue', q.namespace, q.queue], { tab: 'settings', only: 'set' }) }, differing(q).length ? `${differing(q).map(([name]) => name).slice(0, 3).join(', ')}${differing(q).length > 3 ? ` and ${differing(q).length - 3} more` : ''} differ${differing(q).length === 1 ? 's' : ''}` : 'all have their defaults')]]));
 }
 
-function plot(q, past) {
+const PERCENTILES = [['p50', 'in'], ['p95', 'wait'], ['p99', 'failed']];
+const SPANS = [['10m', '10 minutes'], ['1h', '1 hour']];
+
+// Arrivals and completions, above the backlog that they leave.
+function plot(q, past, route) {
   const own = (name) => seriesOf(nameOf(q), name);
-  const begin = past ? clock(new Date(Date.parse(past.end) - past.steps * past.step_ms).toISOString()) : 'since this page opened';
-  return h('div', { class: 'charts' },
-    chart('Arrivals and completions, per second', [{ name: 'in', values: past?.in || own('accepted'), kind: 'in' }, { name: 'done', values: past?.done || own('finished'), kind: 'done' }, { name: 'failed', values: past?.failed || own('failed'), kind: 'failed' }], { format: rate, from: begin, past }),
-    past ? chart('Wait before delivery', ['p50', 'p95', 'p99'].map((p, i) => ({ name: p, values: past[`wait_${p}_ms`], kind: ['in', 'wait', 'failed'][i] })), { format: duration, from: begin, past })
-      : chart('Backlog', [{ name: 'messages', values: own('depth'), kind: 'ready' }], { from: begin }));
+  const from = past ? clock(new Date(Date.parse(past.end) - past.steps * past.step_ms).toISOString()) : 'since this page opened';
+  const waits = past?.ready?.map((v, i) => (v === null ? null : v + past.delayed[i] + past.leased[i] + past.held[i])) || own('depth');
+  const times = (name) => PERCENTILES.map(([p, kind]) => ({ name: p, values: past[`${name}_${p}_ms`], kind }));
+  const options = { format: duration, from, past };
+  return [past && tabs(route.params.range || '10m', SPANS, (range) => href(route.path, { ...route.params, range }), 'How far back'), h('div', { class: 'charts three' },
+    chart('Arrivals and completions, per second', [{ name: 'in', values: past?.in || own('accepted'), kind: 'in' }, { name: 'done', values: past?.done || own('finished'), kind: 'done' }, { name: 'failed', values: past?.failed || own('failed'), kind: 'failed' }],
+      { format: rate, from, past, ground: { name: 'backlog', values: waits, kind: 'held', format: short } }),
+    past && chart('Wait before delivery', times('wait'), options), past && chart('Run time', times('run'), options))];
 }
 
 function messagesTab(q, page, route) {
@@ -87,17 +99,23 @@ function messagesTab(q, page, route) {
     h('div', { class: 'bar' }, h('nav', { class: 'chips', 'aria-label': 'State' }, ['all', ...STATES].map((name) => h('a', { href: link({ state: name }), 'aria-current': name === state && 'true' }, name === 'leased' ? 'in flight' : name))),
       h('span', { class: 'grow' }), chosen.length ? actsOnSelected(chosen) : page.messages.length > 0 && actsOnAll({ namespace: q.namespace, queue: q.queue, state }),
       h('a', { class: 'btn', href: href(['messages'], { q: `queue:${nameOf(q)}${state === 'all' ? '' : ` state:${state}`}` }) }, 'Search')),
-    page.messages.length ? messageTable(page.messages, { short: true, select: may('admin', q.namespace) && app.redraw }) : empty(`No ${state === 'all' ? '' : `${state} `}messages`, 'Messages show up here as soon as they arrive.', command(`sluice push --namespace ${q.namespace} ${q.queue} 'hello'`)),
+    page.messages.length ? messageTable(page.messages, { short: true, select: may('admin', q.namespace) && app.redraw }) : empty(`No ${state === 'all' ? '' : `${state} `}messages`, 'Messages show up here as soon as they arrive.', command(`sluice push --namespace ${q.namespace} ${q.queue} 'hello'`), act('Send a sample', () => sendDialog(q), { right: 'write', namespace: q.namespace, kind: 'primary' })),
     page.cursor !== undefined && h('p', null, h('a', { class: 'btn', href: link({ cursor: page.cursor }) }, 'Next page')),
   ];
 }
 
+const HOUR = 3600e3;
+
+// How many fall due in each of the next 24 hours, and later.
 function dueTab(q, [page]) {
-  const steps = [[60e3, 'within a minute'], [600e3, 'within 10 minutes'], [3600e3, 'within an hour'], [6 * 3600e3, 'within 6 hours'], [86400e3, 'within 24 hours'], [Infinity, 'later']];
-  const left = page.messages.map((m) => -age(m.next_delivery || m.deliver_after) || Date.parse(m.next_delivery || m.deliver_after) - Date.now());
-  const rows = steps.map(([most, label], i) => ({ label, value: left.filter((ms) => ms <= most && ms > (i ? steps[i - 1][0] : -Infinity)).length }));
-  return page.messages.length ? [card(['Due ', page.cursor !== undefined && h('small', null, `of the first ${number(page.messages.length)} of ${number(q.delayed)} delayed messages`)], bars(rows, 'Delayed messages by due time')), messageTable(page.messages.slice(0, 50), { short: true })]
-    : empty('Nothing is delayed', 'Messages with a delay, and failed ones before their next try, wait here.', command(`sluice push --namespace ${q.namespace} ${q.queue} --delay 10m 'later'`));
+  const left = page.messages.map((m) => Date.parse(m.next_delivery || m.deliver_after) - Date.now());
+  const hours = Array.from({ length: 24 }, (_, i) => left.filter((ms) => (i ? ms >= i * HOUR : true) && ms < (i + 1) * HOUR).length);
+  const label = (i) => clock(Date.now() + i * HOUR).slice(0, 5);
+  const later = left.filter((ms) => ms >= 24 * HOUR).length, soon = left.filter((ms) => ms < 60e3).length;
+  if (!page.messages.length) return empty('Nothing is delayed', 'Messages with a delay, and failed ones before their next try, wait here.', command(`sluice push --namespace ${q.namespace} ${q.queue} --delay 10m 'later'`), act('Send a sample', () => sendDialog(q, { delay: '10m' }), { right: 'write', namespace: q.namespace, kind: 'primary' }));
+  return [card(['Due in the next 24 hours ', page.cursor !== undefined && h('small', null, `of the first ${number(page.messages.length)} of ${number(q.delayed)} delayed messages`)],
+    columns(hours.map((value, i) => ({ label: i % 3 ? '' : label(i), title: `${label(i)} to ${label(i + 1)}`, value })), 'Delayed messages by the hour in which they fall due'),
+    h('p', { class: 'muted' }, `${plural(soon, 'message')} within a minute, ${number(later)} after 24 hours.`)), messageTable(page.messages.slice(0, 50), { short: true })];
 }
 
 // --- settings -----------------------------------------------------------------------------
@@ -153,7 +171,7 @@ function historyCard(lines) {
 }
 
 function settingsTab(q, history, route) {
-  const all = own(q.policy), set = all.filter(([name, value]) => !isDefault(name, value)), only = route.params.only === 'set';
+  const all = own(q.policy), set = differing(q), only = route.params.only === 'set';
   const rows = only ? set : all;
   const chip = (id, label) => h('a', { href: href(route.path, { ...route.params, only: id }), 'aria-current': (only ? 'set' : '') === id && 'true' }, label);
   return [h('div', { class: 'bar' }, h('nav', { class: 'chips', 'aria-label': 'Which settings' }, chip('', `all ${all.length}`), chip('set', `differ from the default ${set.length}`)), h('span', { class: 'grow' }),
@@ -171,7 +189,7 @@ export function view({ q, past, more, tab }, route) {
     consumers: () => workerTable(more.workers) };
   return h('div', null,
     head([h('span', { class: 'ns' }, `${q.namespace}/`), q.display_topic || q.queue, ' ', pill(q.paused ? 'paused' : q.leased ? 'running' : 'idle')], actions(q)), pauseNote(q),
-    counts(q), plot(q, past), tabs(tab, names, (id) => href(['queue', q.namespace, q.queue], { tab: id })), (content[tab] || content.messages)());
+    counts(q), plot(q, past, route), tabs(tab, names, (id) => href(['queue', q.namespace, q.queue], { tab: id })), (content[tab] || content.messages)());
 }
 
 export const title = (route) => route.path[2];

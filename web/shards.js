@@ -41,14 +41,21 @@ export async function load(route, signal) {
   return { ready, shards, nodes };
 }
 
+const disk = (s) => (s.sluice_disk_size_bytes ? h('span', { class: 'meter' }, gauge(s.sluice_disk_size_bytes - s.sluice_disk_free_bytes, s.sluice_disk_size_bytes, 'used part of the disk'), ` ${bytes(s.sluice_disk_free_bytes)} of ${bytes(s.sluice_disk_size_bytes)} (${Math.round((s.sluice_disk_free_bytes / s.sluice_disk_size_bytes) * 100)} %)`) : bytes(s.sluice_disk_free_bytes));
+
+// How far the store is behind this server, of a shard in a store.
+const lag = (s) => (s.sluice_shard_unconfirmed_groups ? `${number(s.sluice_shard_unconfirmed_groups)} groups, ${duration(s.sluice_shard_unconfirmed_seconds * 1000)}` : 'none');
+
 function shardTable(shards) {
+  const stored = shards.some((s) => s.sluice_shard_owned !== undefined);
   const columns = [
     { label: 'Shard', cell: (s) => s.shard }, { label: 'State', cell: (s) => (s.sluice_shard_up === 0 || s.sluice_shard_available === 0 ? pill('bad', 'failed') : pill('ok', 'serves')) },
     { label: 'Sync p99', num: true, cell: (s) => (p99(s) === null || p99(s) === undefined ? '–' : `≤ ${duration(p99(s))}`) }, { label: 'Segments', num: true, cell: (s) => number(s.sluice_log_segments) },
     { label: 'Log, live of all', cell: (s) => (s.sluice_log_bytes ? h('span', { class: 'meter' }, gauge(s.sluice_log_live_bytes, s.sluice_log_bytes, 'live part of the log'), ` ${bytes(s.sluice_log_live_bytes)} of ${bytes(s.sluice_log_bytes)}`) : '–') },
-    { label: 'Disk free', num: true, cell: (s) => bytes(s.sluice_disk_free_bytes) }, { label: 'Waiting calls', num: true, cell: (s) => number(s.sluice_waiting) }, { label: 'Locks held', num: true, cell: (s) => number(s.sluice_lock_leases) },
+    { label: 'Disk free', cell: disk },
+    stored && { label: 'Role', cell: (s) => (s.sluice_shard_owned ? 'owner' : 'of another server') }, stored && { label: 'Not in the store yet', num: true, cell: lag }, { label: 'Waiting calls', num: true, cell: (s) => number(s.sluice_waiting) }, { label: 'Locks held', num: true, cell: (s) => number(s.sluice_lock_leases) },
     { label: 'Expired leases', num: true, cell: (s) => number(s.sluice_leases_expired_total) },
-  ];
+  ].filter(Boolean);
   return card('Shards', table({ columns, rows: shards, keyOf: (s) => s.shard, caption: 'Shards' }));
 }
 

@@ -3,7 +3,7 @@ import { h } from './dom.js';
 import { bars, gauge } from './charts.js';
 import { duration, number, plural } from './format.js';
 import { table } from './table.js';
-import { card, command, empty, href, pill } from './ui.js';
+import { act, card, command, empty, href, pill, sendDialog } from './ui.js';
 
 const NOISY = 2; // a share that waits with so many times its part of the messages is noisy
 
@@ -34,7 +34,7 @@ export function sharesView(q, usage, pages, sample) {
   const all = pages.flatMap((p) => p.messages), count = new Map();
   for (const m of all) count.set(m.priority, (count.get(m.priority) || 0) + 1);
   const rows = [...count].sort((a, b) => a[0] - b[0]).map(([priority, value]) => ({ label: String(priority), value }));
-  if (!all.length && !usage?.shares) return empty('No waiting messages', 'The shares of a queue take turns. The lowest priority goes first.', command(`sluice push --namespace ${q.namespace} ${q.queue} --share gold --priority 1 'hello'`));
+  if (!all.length && !usage?.shares) return empty('No waiting messages', 'The shares of a queue take turns. The lowest priority goes first.', command(`sluice push --namespace ${q.namespace} ${q.queue} --share gold --priority 1 'hello'`), act('Send a sample', () => sendDialog(q), { right: 'write', namespace: q.namespace, kind: 'primary' }));
   return [usage && shareCard(q, usage),
     rows.length > 0 && card(['Priorities ', h('small', null, `of the first ${number(sample)} ready, in flight and held messages each: ${plural(all.length, 'message')}`)], bars(rows, 'Messages by priority')),
     h('p', null, h('a', { href: href(['queue', q.namespace, q.queue], { tab: 'limits' }) }, 'Limits and holds of shares'))];

@@ -139,7 +139,7 @@ export const head = (title, ...right) => h('header', { class: 'head' }, h('h1', 
 export const facts = (rows) => h('dl', { class: 'facts' }, rows.filter((r) => r && r[1] !== undefined && r[1] !== null && r[1] !== '' && r[1] !== false)
   .map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))));
 
-export const tabs = (now, names, hrefOf) => h('nav', { class: 'tabs', 'aria-label': 'Views' },
+export const tabs = (now, names, hrefOf, label = 'Views') => h('nav', { class: 'tabs', 'aria-label': label },
   names.map(([id, label]) => h('a', { href: hrefOf(id), 'aria-current': id === now && 'page' }, label)));
 
 export const queueLink = (q, more) => h('a', { class: 'row-link', href: href(['queue', q.namespace, q.queue], more) },
@@ -147,16 +147,17 @@ export const queueLink = (q, more) => h('a', { class: 'row-link', href: href(['q
 
 // --- send ---------------------------------------------------------------------------------
 
-export function sendDialog(q = {}) {
+// given: what the fields have at first.
+export function sendDialog(q = {}, given = {}) {
   ask({
     title: 'Send a message', confirm: 'Send',
     fields: [
       { name: 'namespace', label: 'Namespace', value: q.namespace || 'default', required: true },
       { name: 'queue', label: 'Queue', value: q.queue || 'hello', required: true },
       { name: 'body', label: 'Body', kind: 'area', value: '{"hello": "world"}', help: 'JSON is sent as JSON, anything else as text.' },
-      { name: 'key', label: 'Key', help: 'Messages of one key run one at a time, in order.' },
+      { name: 'key', label: 'Key', value: given.key, help: 'Messages of one key run one at a time, in order.' },
       { name: 'priority', label: 'Priority', value: '5', help: 'The lowest number goes first.' },
-      { name: 'delay', label: 'Delay', placeholder: '10m' },
+      { name: 'delay', label: 'Delay', value: given.delay, placeholder: '10m' },
     ],
     run: async (v) => {
       const item = { namespace: v.namespace, queue: v.queue, text: v.body };

@@ -222,7 +222,7 @@ def test_a_message_is_sent_copied_and_deleted(console, server):
     sent = until(lambda: server.get("/peek", namespace="ops", queue="sent").body.get("messages"))[0]
     assert sent["key"] == "k1" and sent["content_type"] == "application/json"
     console.go(f"#/message/ops/{sent['uid']}")
-    console.click("Send a copy")
+    console.click("Replay as copy")
     console.click("Send")
     until(lambda: server.stats(topic="sent")["total"] == 2)
     console.click("Delete")
