@@ -56,9 +56,9 @@ struct param {
 /* A row whose C member has the name of the parameter. */
 #define PARAM(how, type, member, ...) PARAM_ROW(#member, how, type, member, __VA_ARGS__)
 
-/* The queue of a request, in the members namespace and topic. */
+/* The queue of a request, in the members namespace and queue. */
 #define PARAM_QUEUE(type) \
-	PARAM(name, type, namespace, .required = true), PARAM(name, type, topic, .required = true, .also = "queue")
+	PARAM(name, type, namespace, .required = true), PARAM(name, type, queue, .required = true, .also = "topic")
 
 /* A page of a list, in the members cursor and limit; n: the limit by default. */
 #define PARAM_PAGE(type, n)          \

@@ -120,7 +120,7 @@ out_put(struct client_request *a, const char *queue, const struct slu_client_put
 
 	json_out_open(&w, &a->body);
 	out_text(&w, "namespace", a->space);
-	out_text(&w, "topic", queue);
+	out_text(&w, "queue", queue);
 	rc = out_members(&w, a->client, p, err);
 	out_payload(&w, p);
 	json_out_finish(&w);
@@ -348,7 +348,7 @@ out_named(struct json_out *w, const char *space, const char *queue, const struct
 {
 	json_out_u64(w, "id", s->id);
 	out_text(w, "namespace", space);
-	out_text(w, "topic", queue);
+	out_text(w, "queue", queue);
 	out_text(w, "lease_id", s->lease_id);
 	if (s->fencing_token)
 		json_out_u64(w, "fencing_token", s->fencing_token);

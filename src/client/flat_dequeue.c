@@ -188,7 +188,7 @@ write_claim(struct client_request *a, slu_time left)
 	buf_clear(&a->path);
 	buf_puts(&a->path, "/dequeue");
 	http_param(&a->path, "namespace", a->space);
-	http_param(&a->path, "topic", q->queue);
+	http_param(&a->path, "queue", q->queue);
 	http_param_u64(&a->path, "limit", q->claim->limit ? q->claim->limit : CLAIM_DEFAULT);
 	client_request_param_time(a, "lease", q->claim->lease);
 	client_request_param_time(a, "wait", left < WAIT_MAX ? left : WAIT_MAX);

@@ -171,7 +171,7 @@ bury(struct slu_client *c, const struct slu_receipt *r, const struct slu_nack *n
 	client_request_init(&a, c, call, "POST", "/nack");
 	json_out_open(&w, &a.body);
 	json_out_str(&w, "namespace", slice_of(r->space));
-	json_out_str(&w, "topic", slice_of(r->queue));
+	json_out_str(&w, "queue", slice_of(r->queue));
 	json_out_str(&w, "id", slice_of(r->id));
 	json_out_u64(&w, "fencing_token", r->token);
 	json_out_bool(&w, "dead", true);

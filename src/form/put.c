@@ -44,7 +44,7 @@ enum {
 /* The index of a row is the number of its bit. */
 static const struct json_field fields[] = {
 	FIELD("namespace", spelled, space, .required = true, .repeats = true),
-	FIELD("topic", spelled, queue, .required = true, .repeats = true, .also = { "queue", 5 }),
+	FIELD("queue", spelled, queue, .required = true, .repeats = true, .also = { "topic", 5 }),
 	FIELD("payload", base64, put.m.payload),
 	FIELD("text", text, text),
 	FIELD("json", raw, json),

@@ -1,7 +1,7 @@
 /*
  * put.h - messages out of JSON, as /enqueue takes them, and as schedules keep theirs.
  *
- *      [{"namespace":"payments","topic":"process-refund","priority":1,
+ *      [{"namespace":"payments","queue":"process-refund","priority":1,
  *        "payload":"aGVsbG8=","deliver_after":"2023-10-27T10:00:00Z"}, ...]
  *
  * A single message may be an object instead of an array. A payload is base64 in `payload`, a string in `text`, or any

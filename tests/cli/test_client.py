@@ -580,7 +580,7 @@ def test_a_wrong_call_says_what_is_wrong_and_exits_2(cli, args, says):
 
 def test_the_server_names_what_it_refuses(cli):
     done = cli.try_("push", ".bad", "x")
-    assert done.returncode == 1 and b"topic" in done.stderr and b".bad" in done.stderr
+    assert done.returncode == 1 and b"queue" in done.stderr and b".bad" in done.stderr
     done = cli.try_("push", cli.queue, "x", "--priority", "urgent")
     assert done.returncode == 2 and b"priority" in done.stderr and b"urgent" in done.stderr
 
@@ -995,7 +995,7 @@ def test_lines_on_descriptor_3_are_enqueued_with_the_ack(cli):
 def test_a_name_that_the_server_refuses_ends_the_work(cli):
     done = cli.start("work", ".bad", "--", "true")
     _, err = done.communicate(timeout=LIMIT)
-    assert done.returncode == 1 and "topic" in err
+    assert done.returncode == 1 and "queue" in err
 
 
 # --- work with lines ---------------------------------------------------------------

@@ -70,7 +70,7 @@ claim(struct slice query, struct slice body)
 	FUZZ_CHECK(room);
 	if (flat_claim_decode(&q, query, body, room, NULL) == 0) {
 		check_name(q.namespace);
-		check_name(q.topic);
+		check_name(q.queue);
 		FUZZ_CHECK(q.limit >= 1 && q.limit <= API_CLAIM_MAX);
 		FUZZ_CHECK(q.wait >= 0 && q.wait <= API_WAIT_MAX);
 		FUZZ_CHECK(q.lease >= 0 && q.lease <= API_LEASE_MAX);

@@ -332,4 +332,4 @@ def test_two_queues_in_one_call_are_refused(server):
     assert answer.status == 400 and "queue" in answer.body["message"]
     twice = server.call("GET", f"/stats?namespace={server.namespace}&queue=a&queue=a")
     assert twice.status == 400 and "given twice" in twice.body["message"]
-    assert "topic or queue" in server.get("/stats", namespace=server.namespace).body["message"]
+    assert "queue or topic" in server.get("/stats", namespace=server.namespace).body["message"]

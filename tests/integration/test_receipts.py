@@ -134,5 +134,5 @@ def test_an_id_without_its_queue_is_refused_on_several_shards(tmp_path):
                    node.get("/result", namespace=node.namespace, id=message["uid"])]
         for answer in answers:
             assert answer.status == 400, answer
-            assert "topic or queue is required" in answer.body["message"]
+            assert "queue is required" in answer.body["message"]
             assert "or the receipt" in answer.body["message"]

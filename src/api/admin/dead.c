@@ -1,8 +1,8 @@
 /*
  * dead.c - POST /v1/admin/dlq/redrive and .../delete: dead letters, some or all.
  *
- *      {"namespace":"a","topic":"b","ids":[1,"2"]}                the named ones: flat/dead.c
- *      {"namespace":"a","topic":"b","error":"timeout","limit":500}     those that match
+ *      {"namespace":"a","queue":"b","ids":[1,"2"]}                the named ones: flat/dead.c
+ *      {"namespace":"a","queue":"b","error":"timeout","limit":500}     those that match
  *
  *      OP_LIST, 1,000 rows ──> read, match ──> OP_REDRIVE, OP_DELETE      in place
  *                                         └──> OP_ENQUEUE, OP_DELETE      to another queue
@@ -31,7 +31,7 @@ enum {
 
 struct state {
 	struct slice namespace;
-	struct slice topic;
+	struct slice queue;
 	struct slice to; /* redrive: the target queue; n 0: the same queue */
 	uint64_t cursor;
 	uint32_t limit;
@@ -104,7 +104,7 @@ settle(struct apicall *a, enum op_verb verb)
 {
 	struct state *const s = a->state;
 
-	apicall_op(a, &a->op, verb, s->namespace, s->topic);
+	apicall_op(a, &a->op, verb, s->namespace, s->queue);
 	a->op.items = s->items;
 	a->op.n_items = s->n;
 	apicall_run(a, settled);
@@ -298,8 +298,8 @@ found(struct apicall *a)
 static int
 check(const struct state *s, struct slu_err *err)
 {
-	if (slice_eq(s->to, s->topic))
-		return slu_fail(err, SLU_EINVAL, "to: expected another queue than the topic");
+	if (slice_eq(s->to, s->queue))
+		return slu_fail(err, SLU_EINVAL, "to: expected another queue");
 	return admin_filter_check(&s->filter, err);
 }
 
@@ -329,7 +329,7 @@ look(struct apicall *a)
 		s->limit = API_COPY_MAX;
 	s->kept = s->cursor;
 	s->now = clock_wall(a->api->clock);
-	apicall_op(a, &a->op, OP_LIST, s->namespace, s->topic);
+	apicall_op(a, &a->op, OP_LIST, s->namespace, s->queue);
 	a->op.state = MSG_DEAD;
 	a->op.cursor = s->cursor;
 	if (!rc && !make_room(a, s))

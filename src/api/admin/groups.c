@@ -39,7 +39,7 @@ struct dead_group {
 
 struct state {
 	struct slice namespace;
-	struct slice topic;
+	struct slice queue;
 	uint64_t cursor;
 	uint32_t limit;
 	struct admin_filter filter;
@@ -201,7 +201,7 @@ look(struct apicall *a)
 	if (apicall_refused(a, rc, err.text))
 		return;
 	s->now = clock_wall(a->api->clock);
-	apicall_op(a, &a->op, OP_LIST, s->namespace, s->topic);
+	apicall_op(a, &a->op, OP_LIST, s->namespace, s->queue);
 	a->op.state = MSG_DEAD;
 	a->op.cursor = s->cursor;
 	apicall_run_rows(a, s->limit, found);

@@ -53,7 +53,7 @@ struct step {
 
 struct state {
 	struct slice namespace;
-	struct slice topic;
+	struct slice queue;
 	struct slice range;
 	struct slice what; /* "queues" or "storage" */
 	bool storage;
@@ -64,7 +64,7 @@ struct state {
 
 static const struct param params[] = {
 	PARAM(name, struct state, namespace),
-	PARAM(name, struct state, topic, .also = "queue"),
+	PARAM(name, struct state, queue, .also = "topic"),
 	PARAM(word, struct state, range),
 	PARAM_ROW("of", word, struct state, what),
 };
@@ -122,8 +122,8 @@ answer(struct apicall *a, const struct fanout_missing *missing)
 	struct json_out w;
 
 	apicall_object(a, &w);
-	if (s->topic.n)
-		flat_view_place(&w, s->namespace, s->topic);
+	if (s->queue.n)
+		flat_view_place(&w, s->namespace, s->queue);
 	json_out_str(&w, "range", slice_of(s->of->name));
 	json_out_u64(&w, "step_ms", (uint64_t)(trend_spans[s->of->scale].length / SLU_MS));
 	json_out_u64(&w, "steps", s->steps ? s->of->steps : 0);
@@ -166,7 +166,7 @@ add_part(const struct state *s, const struct op *op)
 static int
 look_at(const struct fanout *g, struct state *s, const struct op **failed)
 {
-	int rc = s->topic.n ? SLU_ENOTFOUND : 0;
+	int rc = s->queue.n ? SLU_ENOTFOUND : 0;
 
 	for (unsigned i = 0; i < g->n; i++) {
 		const struct op *const op = &g->parts[i].op;
@@ -190,7 +190,7 @@ refuse(struct apicall *a, int rc, const struct op *failed, const struct fanout_m
 	char text[320];
 
 	(void)snprintf(text, sizeof text, "namespace %.*s has no queue %.*s", (int)s->namespace.n, s->namespace.p,
-		       (int)s->topic.n, s->topic.p);
+		       (int)s->queue.n, s->queue.p);
 	if (rc != SLU_ENOTFOUND)
 		apicall_refuse_op(a, failed);
 	else if (missing->n)
@@ -234,7 +234,7 @@ ask(struct apicall *a, const struct broker_place *places, unsigned n)
 	struct fanout *const g = fanout_new(a, n);
 
 	for (unsigned i = 0; g && i < n; i++) {
-		if (!fanout_op(g, i, OP_TREND, s->namespace, s->topic, places ? places[i].lane : i, 0) ||
+		if (!fanout_op(g, i, OP_TREND, s->namespace, s->queue, places ? places[i].lane : i, 0) ||
 		    !fanout_steps(g, i, s->of->steps))
 			return;
 		g->parts[i].op.trend.scale = (uint8_t)s->of->scale;
@@ -250,7 +250,7 @@ ask(struct apicall *a, const struct broker_place *places, unsigned n)
 static int
 check(struct state *s, struct slu_err *err)
 {
-	const char *const expected = s->topic.n ? "10m or 1h" : "10m, 1h, 24h or 7d";
+	const char *const expected = s->queue.n ? "10m or 1h" : "10m, 1h, 24h or 7d";
 
 	s->storage = slice_eq(s->what, SLICE("storage"));
 	if (s->what.n && !s->storage && !slice_eq(s->what, SLICE("queues")))
@@ -260,14 +260,14 @@ check(struct state *s, struct slu_err *err)
 		return slu_fail(err, SLU_EINVAL, "invalid of: storage; expected no queue and no namespace");
 	for (unsigned i = 0; i < COUNT(ranges); i++)
 		if (slice_eq(s->range.n ? s->range : SLICE("10m"), slice_of(ranges[i].name)) &&
-		    (!s->topic.n || ranges[i].scale < TREND_OF_QUEUE))
+		    (!s->queue.n || ranges[i].scale < TREND_OF_QUEUE))
 			s->of = &ranges[i];
 	if (!s->of)
 		return slu_fail(err, SLU_EINVAL, "invalid range: %.*s; expected %s", (int)(s->range.n < 40 ? s->range.n : 40),
 				s->range.p, expected);
-	if (s->topic.n && !s->namespace.n)
+	if (s->queue.n && !s->namespace.n)
 		return slu_fail(err, SLU_EINVAL, "namespace is missing; expected the namespace of the queue");
-	if (s->namespace.n && !s->topic.n)
+	if (s->namespace.n && !s->queue.n)
 		return slu_fail(err, SLU_EINVAL, "queue is missing; expected a queue of the namespace, or no namespace");
 	return 0;
 }
@@ -281,11 +281,11 @@ history(struct apicall *a)
 	unsigned n = 0;
 	int rc = check(s, &err);
 
-	if (!rc && s->topic.n)
-		rc = broker_places(a->api->broker, apicall_routes(a), s->namespace, s->topic, places, &n, &err);
+	if (!rc && s->queue.n)
+		rc = broker_places(a->api->broker, apicall_routes(a), s->namespace, s->queue, places, &n, &err);
 	if (apicall_refused(a, rc, err.text))
 		return;
-	if (s->topic.n)
+	if (s->queue.n)
 		ask(a, places, n);
 	else
 		ask(a, NULL, broker_lanes(a->api->broker));

@@ -1,7 +1,7 @@
 /*
  * limits.c - what a queue uses of its limits, its shares and its holds; and holds that an operator sets or ends.
  *
- *      {"namespace":"default", "topic":"jobs", "shares":2, "values":0, "on_hold":1,
+ *      {"namespace":"default", "queue":"jobs", "shares":2, "values":0, "on_hold":1,
  *       "limits":[{"scope":"queue", "leased":3, "concurrency":10, "rate":5, "burst":5, "tokens":2, ...},
  *                 {"scope":"share", "name":"alice", ...}],
  *       "holds":[{"scope":"key", "name":"customer-7", "until":"..."}], "cursor":"17"}
@@ -17,7 +17,7 @@
 
 struct state {
 	struct slice namespace;
-	struct slice topic;
+	struct slice queue;
 	struct slice order; /* only for limits */
 	uint64_t cursor;
 	struct slice scope; /* only for hold */
@@ -50,7 +50,7 @@ is_refused(struct apicall *a)
 	if (!a->op.rc)
 		return false;
 	(void)snprintf(text, sizeof text, "namespace %.*s has no queue %.*s", (int)s->namespace.n, s->namespace.p,
-		       (int)s->topic.n, s->topic.p);
+		       (int)s->queue.n, s->queue.p);
 	if (a->op.rc == SLU_ENOTFOUND)
 		apicall_refuse(a, a->op.rc, text);
 	else
@@ -145,7 +145,7 @@ answer_limits(struct apicall *a)
 	if (is_refused(a))
 		return;
 	apicall_object(a, &w);
-	flat_view_place(&w, s->namespace, s->topic);
+	flat_view_place(&w, s->namespace, s->queue);
 	json_out_u64(&w, "shares", op->limits.shares);
 	json_out_u64(&w, "values", op->limits.values);
 	json_out_u64(&w, "on_hold", op->limits.holds);
@@ -181,7 +181,7 @@ limits(struct apicall *a)
 		apicall_refuse(a, SLU_EINVAL, "invalid order; expected limit, messages or kind");
 		return;
 	}
-	apicall_op(a, &a->op, OP_LIMITS, s->namespace, s->topic);
+	apicall_op(a, &a->op, OP_LIMITS, s->namespace, s->queue);
 	a->op.limits.by_messages = by_messages;
 	a->op.limits.by_kind = by_kind;
 	a->op.cursor = s->cursor;
@@ -204,7 +204,7 @@ answer_hold(struct apicall *a)
 	if (is_refused(a))
 		return;
 	apicall_object(a, &w);
-	flat_view_place(&w, s->namespace, s->topic);
+	flat_view_place(&w, s->namespace, s->queue);
 	json_out_str(&w, "scope", s->scope);
 	if (s->name.n)
 		json_out_str(&w, "name", s->name);
@@ -242,7 +242,7 @@ hold(struct apicall *a)
 	const struct state *const s = a->state;
 	const char *wrong;
 
-	apicall_op(a, &a->op, OP_HOLD, s->namespace, s->topic);
+	apicall_op(a, &a->op, OP_HOLD, s->namespace, s->queue);
 	wrong = read_scope(s, &a->op.limits);
 	if (wrong)
 		apicall_refuse(a, SLU_EINVAL, wrong);
@@ -265,7 +265,7 @@ answer_breaker(struct apicall *a)
 	if (is_refused(a))
 		return;
 	apicall_object(a, &w);
-	flat_view_place(&w, s->namespace, s->topic);
+	flat_view_place(&w, s->namespace, s->queue);
 	json_out_str(&w, "breaker", s->breaker);
 	json_out_str(&w, "scope", s->scope.n ? s->scope : SLICE("queue"));
 	if (s->name.n)
@@ -283,7 +283,7 @@ breaker(struct apicall *a)
 	const bool open = slice_eq(s->state, SLICE("open"));
 	const char *wrong = NULL;
 
-	apicall_op(a, &a->op, OP_HOLD, s->namespace, s->topic);
+	apicall_op(a, &a->op, OP_HOLD, s->namespace, s->queue);
 	if (s->scope.n)
 		wrong = read_scope(s, &a->op.limits);
 	if (!wrong && (!s->breaker.n || s->breaker.n >= BREAKER_NAME))

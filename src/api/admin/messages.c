@@ -22,7 +22,7 @@
 
 struct state {
 	struct slice namespace;
-	struct slice topic;
+	struct slice queue;
 	struct slice state;
 	uint64_t cursor;
 	uint32_t limit;
@@ -112,7 +112,7 @@ list(struct apicall *a, enum msg_state only)
 	if (apicall_refused(a, rc, err.text))
 		return;
 	s->now = clock_wall(a->api->clock);
-	apicall_op(a, &a->op, OP_LIST, s->namespace, s->topic);
+	apicall_op(a, &a->op, OP_LIST, s->namespace, s->queue);
 	a->op.state = only;
 	a->op.cursor = s->cursor;
 	apicall_run_rows(a, admin_filter_is_empty(&s->filter) ? s->limit : API_PAGE_MAX, answer_page);
@@ -144,7 +144,7 @@ const struct handler admin_dlq = { dlq, sizeof(struct state), .query = params, .
 
 struct one {
 	struct slice namespace;
-	struct slice topic; /* n 0: any queue */
+	struct slice queue; /* n 0: any queue */
 	struct given_id id;
 	bool cancel;
 	bool mask;
@@ -156,7 +156,7 @@ struct one {
 
 static const struct param one_params[] = {
 	PARAM(name, struct one, namespace, .required = true),
-	PARAM(name, struct one, topic, .also = "queue"),
+	PARAM(name, struct one, queue, .also = "topic"),
 	PARAM(id, struct one, id, .required = true),
 	/* only to show it */
 	PARAM(flag, struct one, mask),
@@ -174,7 +174,7 @@ run_at(struct apicall *a, uint32_t lane)
 	struct one *const o = a->state;
 	struct op *const op = &a->op;
 
-	apicall_op(a, op, (enum op_verb)a->arg, o->namespace, o->topic);
+	apicall_op(a, op, (enum op_verb)a->arg, o->namespace, o->queue);
 	op->cursor = (uint64_t)lane << BROKER_CURSOR_BITS;
 	op->id = o->id.id;
 	op->rows = &o->row;
@@ -249,7 +249,7 @@ run_one(struct apicall *a, void (*answer)(struct apicall *a))
 	struct one *const o = a->state;
 
 	o->answer = answer;
-	if (o->topic.n > 0)
+	if (o->queue.n > 0)
 		run_at(a, 0);
 	else
 		look_for(a);

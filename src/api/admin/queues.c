@@ -15,10 +15,10 @@
 
 struct state {
 	struct slice namespace;
-	struct slice topic;
+	struct slice queue;
 	uint64_t cursor; /* only for the list */
 	uint32_t limit;
-	struct op_queue queue;        /* for pause and purge: the queue before the change */
+	struct op_queue before;       /* for pause and purge: the queue before the change */
 	struct slice reason;          /* only for pause */
 	slu_time time;                /* the same: how long; 0: until a resume */
 	struct queuestats queuestats; /* for the other calls */
@@ -49,7 +49,7 @@ static const char *
 say_not_there(const struct state *s, char text[static NOT_THERE])
 {
 	(void)snprintf(text, NOT_THERE, "namespace %.*s has no queue %.*s", (int)s->namespace.n,
-		       s->namespace.p, (int)s->topic.n, s->topic.p);
+		       s->namespace.p, (int)s->queue.n, s->queue.p);
 	return text;
 }
 
@@ -107,7 +107,7 @@ answer_change(struct apicall *a)
 	if (!is_there(a))
 		return;
 	apicall_object(a, &w);
-	flat_view_place(&w, s->namespace, s->topic);
+	flat_view_place(&w, s->namespace, s->queue);
 	if (a->op.verb == OP_PURGE)
 		json_out_u64(&w, "purged", a->op.count);
 	else
@@ -165,7 +165,7 @@ found(struct apicall *a)
 
 	if (!is_there(a))
 		return;
-	apicall_op(a, &a->op, a->arg == PURGE ? OP_PURGE : OP_PAUSE, s->namespace, s->topic);
+	apicall_op(a, &a->op, a->arg == PURGE ? OP_PURGE : OP_PAUSE, s->namespace, s->queue);
 	a->op.policy.paused = a->arg == PAUSE;
 	if (a->arg == PAUSE)
 		write_note(a, &a->op.policy.pause);
@@ -178,8 +178,8 @@ change(struct apicall *a)
 {
 	struct state *const s = a->state;
 
-	apicall_op(a, &a->op, OP_STATS, s->namespace, s->topic);
-	a->op.queues = &s->queue;
+	apicall_op(a, &a->op, OP_STATS, s->namespace, s->queue);
+	a->op.queues = &s->before;
 	a->op.max_queues = 1;
 	apicall_run(a, found);
 }
@@ -204,7 +204,7 @@ show(struct apicall *a)
 
 	if (queuestats_refused(a, &s->queuestats, say_not_there(s, text)))
 		return;
-	apicall_op(a, &a->op, OP_POLICY_GET, s->namespace, s->topic);
+	apicall_op(a, &a->op, OP_POLICY_GET, s->namespace, s->queue);
 	apicall_run(a, answer_one);
 }
 
@@ -213,7 +213,7 @@ one(struct apicall *a)
 {
 	struct state *const s = a->state;
 
-	queuestats_queue(a, &s->queuestats, s->namespace, s->topic, show);
+	queuestats_queue(a, &s->queuestats, s->namespace, s->queue, show);
 }
 
 const struct handler admin_queues = { list, sizeof(struct state), QUERY_ROWS(list_params) };

@@ -180,7 +180,7 @@ decode(struct apicall *a, struct state *s, struct slu_err *err)
 	rc = flat_claim_decode(&s->q, c->query, c->body, room, err);
 	if (rc)
 		return rc;
-	apicall_op(a, &a->op, OP_CLAIM, s->q.namespace, s->q.topic);
+	apicall_op(a, &a->op, OP_CLAIM, s->q.namespace, s->q.queue);
 	s->packed = packed_is_accepted(c);
 	a->op.wait = s->q.wait;
 	a->op.claim.lease = s->q.lease;

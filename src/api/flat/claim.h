@@ -1,7 +1,7 @@
 /*
  * claim.h - GET or POST /dequeue: the best messages of a queue, leased.
  *
- *      GET /dequeue?namespace=payments&topic=process-refund&limit=10&wait=20&lease=30s&owner=web-7
+ *      GET /dequeue?namespace=payments&queue=process-refund&limit=10&wait=20&lease=30s&owner=web-7
  *      [{"id":1234567890,"payload":"aGVsbG8=","lease_expires_at":"...", ...}]
  *
  *      GET /dequeue?namespace=payments&queue=process-refund&as=text
@@ -19,7 +19,7 @@
 
 struct flat_claim {
 	struct slice namespace;
-	struct slice topic;
+	struct slice queue;
 	uint32_t limit;
 	slu_time wait;
 	slu_time lease;     /* 0: the lease of the queue */

@@ -1,8 +1,8 @@
 /*
  * dead.c - POST /dlq/redrive and /dlq/delete: what becomes of dead letters.
  *
- *      {"namespace":"a","topic":"b","ids":[1,"2","0190..."]}    these
- *      {"namespace":"a","topic":"b","limit":500}                the oldest, so many
+ *      {"namespace":"a","queue":"b","ids":[1,"2","0190..."]}    these
+ *      {"namespace":"a","queue":"b","limit":500}                the oldest, so many
  *
  * Either way they are looked up first, so that only dead letters are touched: an id
  * of anything else gets 404.
@@ -19,7 +19,7 @@
 
 struct state {
 	struct slice namespace;
-	struct slice topic;
+	struct slice queue;
 	struct slice ids; /* the JSON of the member */
 	uint64_t limit;
 
@@ -33,7 +33,7 @@ struct state {
 
 static const struct json_field fields[] = {
 	JSON_FIELD(name, struct state, namespace, .required = true),
-	JSON_FIELD(name, struct state, topic, .required = true, .also = { "queue", 5 }),
+	JSON_FIELD(name, struct state, queue, .required = true, .also = { "topic", 5 }),
 	JSON_FIELD(raw, struct state, ids),
 	JSON_FIELD(u64, struct state, limit, .min = 1, .max = API_PAGE_MAX),
 };
@@ -137,7 +137,7 @@ change(struct apicall *a)
 
 	a->ops = &a->op;
 	a->n_ops = 1;
-	apicall_op(a, &a->op, s->verb, s->namespace, s->topic);
+	apicall_op(a, &a->op, s->verb, s->namespace, s->queue);
 	a->op.items = s->dead;
 	a->op.n_items = s->n_dead;
 	if (s->n_dead > 0)
@@ -197,7 +197,7 @@ look_up(struct apicall *a, struct state *s)
 
 		if (!row || !a->ops || !s->dead)
 			return SLU_ENOMEM;
-		apicall_op(a, &a->ops[i], OP_GET, s->namespace, s->topic);
+		apicall_op(a, &a->ops[i], OP_GET, s->namespace, s->queue);
 		a->ops[i].id = s->items[i].id;
 		a->ops[i].rows = row;
 		a->ops[i].max_rows = 1;
@@ -208,7 +208,7 @@ look_up(struct apicall *a, struct state *s)
 static int
 list(struct apicall *a, struct state *s)
 {
-	apicall_op(a, &a->op, OP_LIST, s->namespace, s->topic);
+	apicall_op(a, &a->op, OP_LIST, s->namespace, s->queue);
 	a->op.state = MSG_DEAD;
 	a->op.max_rows = (uint32_t)s->limit;
 	a->op.rows = arena_array(&a->memory, s->limit, sizeof *a->op.rows);

@@ -1,7 +1,7 @@
 /*
  * enqueue.h - POST /enqueue: JSON to messages, ids to JSON.
  *
- *      [{"namespace":"payments","topic":"process-refund","priority":1,
+ *      [{"namespace":"payments","queue":"process-refund","priority":1,
  *        "payload":"aGVsbG8=","deliver_after":"2023-10-27T10:00:00Z"}, ...]
  *      [318497266802130945, ...]
  *

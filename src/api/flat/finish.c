@@ -62,7 +62,7 @@ make_op(struct apicall *a, struct flat_settle *s, uint32_t i, struct slu_err *er
 	op->n_items = 1;
 	item->nack = s->verb == OP_NACK;
 	if (item->queue.n == 0 && (with || broker_lanes(a->api->broker) > 1))
-		return slu_fail(err, SLU_EINVAL, "with enqueue or several shards, topic or queue is required, or the receipt");
+		return slu_fail(err, SLU_EINVAL, "with enqueue or several shards, queue is required, or the receipt");
 	return with ? decode_children(a, s->enqueues[i], op, err) : 0;
 }
 

@@ -31,7 +31,7 @@ struct receipt;
 
 /* Takes the id and the names from the receipt, if it has an id. Returns SLU_EINVAL if both are given, or id or
  * namespace are missing. */
-int flat_take_receipt(const struct receipt *r, struct given_id *id, struct slice *namespace, struct slice *topic,
+int flat_take_receipt(const struct receipt *r, struct given_id *id, struct slice *namespace, struct slice *queue,
 		      struct slu_err *err);
 
 /* Handlers. */

@@ -15,7 +15,7 @@
 
 struct state {
 	struct slice namespace;
-	struct slice topic;
+	struct slice queue;
 	struct slice state;
 	struct given_id id; /* 0: no condition */
 	uint64_t cursor;
@@ -107,7 +107,7 @@ answer(struct apicall *a)
 static void
 run(struct apicall *a, struct state *s, enum op_verb verb, enum msg_state only)
 {
-	apicall_op(a, &a->op, verb, s->namespace, s->topic);
+	apicall_op(a, &a->op, verb, s->namespace, s->queue);
 	a->op.id = s->id.id;
 	a->op.state = only;
 	a->op.cursor = s->cursor;

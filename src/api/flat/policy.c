@@ -181,10 +181,10 @@ flat_policy_encode(const struct policy *p, struct json_out *w)
 /* --- the call ----------------------------------------------------------------- */
 
 struct state {
-	struct slice namespace; /* namespace and topic as the caller spells them */
-	struct slice topic;
+	struct slice namespace; /* namespace and queue as the caller spells them */
+	struct slice queue;
 	char space[NAME_TEXT]; /* both names in lower case */
-	char queue[NAME_TEXT];
+	char name[NAME_TEXT];
 	struct slice body;
 	bool dry_run;
 	struct policy would; /* the policy that results */
@@ -192,7 +192,7 @@ struct state {
 
 static const struct param params[] = {
 	PARAM(spelling, struct state, namespace, .required = true),
-	PARAM(spelling, struct state, topic, .required = true, .also = "queue"),
+	PARAM(spelling, struct state, queue, .required = true, .also = "topic"),
 	/* only for PUT and POST */
 	PARAM(flag, struct state, dry_run),
 };
@@ -211,7 +211,7 @@ answer(struct apicall *a)
 	if (apicall_failed(a))
 		return;
 	apicall_object(a, &w);
-	flat_view_place(&w, slice_of(s->space), slice_of(s->queue));
+	flat_view_place(&w, slice_of(s->space), slice_of(s->name));
 	flat_policy_encode(&a->op.policy, &w);
 	apicall_reply_object(a, &w, 200);
 }
@@ -234,12 +234,12 @@ set_checked(struct apicall *a, int rc, const struct slu_err *err)
 	if (apicall_refused(a, rc, err->text))
 		return;
 	if (s->dry_run) {
-		apicall_op(a, &a->op, OP_POLICY_GET, slice_of(s->space), slice_of(s->queue));
+		apicall_op(a, &a->op, OP_POLICY_GET, slice_of(s->space), slice_of(s->name));
 		apicall_run(a, answer_dry);
 		return;
 	}
-	apicall_op(a, &a->op, OP_POLICY_SET, slice_of(s->space), slice_of(s->queue));
-	a->op.as = (struct spelling){ s->namespace, s->topic };
+	apicall_op(a, &a->op, OP_POLICY_SET, slice_of(s->space), slice_of(s->name));
+	a->op.as = (struct spelling){ s->namespace, s->queue };
 	a->op.policy = s->would;
 	apicall_run(a, answer);
 }
@@ -256,7 +256,7 @@ set(struct apicall *a, const struct policy *base)
 	rc = flat_policy_decode(&s->would, s->body, &err);
 	if (apicall_refused(a, rc, err.text))
 		return;
-	letters_check(a, s->space, s->queue, s->would.dead_letter_queue, set_checked);
+	letters_check(a, s->space, s->name, s->would.dead_letter_queue, set_checked);
 }
 
 static void
@@ -275,8 +275,8 @@ begin(struct apicall *a)
 
 	s->body = call_of(a->x)->body;
 	(void)name_fold(s->namespace, "", s->space, NULL); /* both are valid names */
-	(void)name_fold(s->topic, "", s->queue, NULL);
-	apicall_op(a, &a->op, OP_POLICY_GET, slice_of(s->space), slice_of(s->queue));
+	(void)name_fold(s->queue, "", s->name, NULL);
+	apicall_op(a, &a->op, OP_POLICY_GET, slice_of(s->space), slice_of(s->name));
 }
 
 static void

@@ -10,7 +10,7 @@
 
 struct state {
 	struct slice namespace;
-	struct slice topic; /* only for stats */
+	struct slice queue; /* only for stats */
 	uint64_t cursor;    /* only for topics */
 	uint32_t limit;
 	struct queuestats queuestats;
@@ -72,7 +72,7 @@ stats(struct apicall *a)
 {
 	struct state *const s = a->state;
 
-	queuestats_queue(a, &s->queuestats, s->namespace, s->topic, answer_stats);
+	queuestats_queue(a, &s->queuestats, s->namespace, s->queue, answer_stats);
 }
 
 static void

@@ -14,9 +14,9 @@
 
 struct state {
 	struct given_id id;
-	struct receipt receipt; /* instead of id, namespace and topic */
+	struct receipt receipt; /* instead of id, namespace and queue */
 	struct slice namespace;
-	struct slice topic;
+	struct slice queue;
 	slu_time wait;
 
 	char *text; /* NULL: none */
@@ -26,7 +26,7 @@ static const struct param params[] = {
 	PARAM(id, struct state, id),
 	PARAM(receipt, struct state, receipt),
 	PARAM(name, struct state, namespace),
-	PARAM(name, struct state, topic, .also = "queue"),
+	PARAM(name, struct state, queue, .also = "topic"),
 	PARAM(span, struct state, wait, .max = API_WAIT_MAX),
 };
 
@@ -95,16 +95,16 @@ answer(struct apicall *a)
 }
 
 int
-flat_take_receipt(const struct receipt *r, struct given_id *id, struct slice *namespace, struct slice *topic,
+flat_take_receipt(const struct receipt *r, struct given_id *id, struct slice *namespace, struct slice *queue,
 		  struct slu_err *err)
 {
-	if (r->id && (id->id || namespace->n > 0 || topic->n > 0))
+	if (r->id && (id->id || namespace->n > 0 || queue->n > 0))
 		return slu_fail(err, SLU_EINVAL,
 				"expected a receipt alone, or id and namespace; not both");
 	if (r->id) {
 		id->id = r->id;
 		*namespace = r->space;
-		*topic = r->queue;
+		*queue = r->queue;
 	}
 	if (id->id == 0)
 		return slu_fail(err, SLU_EINVAL, "receipt or id: is required");
@@ -119,16 +119,16 @@ result(struct apicall *a)
 	struct state *const s = a->state;
 	struct slu_err err;
 
-	if (flat_take_receipt(&s->receipt, &s->id, &s->namespace, &s->topic, &err)) {
+	if (flat_take_receipt(&s->receipt, &s->id, &s->namespace, &s->queue, &err)) {
 		apicall_refuse(a, err.code, err.text);
 		return;
 	}
-	if (s->topic.n == 0 && broker_lanes(a->api->broker) > 1) {
-		apicall_refuse(a, SLU_EINVAL, "with several shards, topic or queue is required, or the receipt");
+	if (s->queue.n == 0 && broker_lanes(a->api->broker) > 1) {
+		apicall_refuse(a, SLU_EINVAL, "with several shards, queue is required, or the receipt");
 		return;
 	}
 	(void)call_add(call_of(a->x), "Cache-Control", SLICE("no-store")); /* the answer is fine without */
-	apicall_op(a, &a->op, OP_RESULT, s->namespace, s->topic);
+	apicall_op(a, &a->op, OP_RESULT, s->namespace, s->queue);
 	a->op.id = s->id.id;
 	a->op.wait = s->wait;
 	if (s->wait > 0)

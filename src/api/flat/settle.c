@@ -34,7 +34,7 @@ struct settle_item {
 #define WHICH                                             \
 	FIELD("id", id, id),                              \
 	FIELD("namespace", name, op.space, .repeats = true), \
-	FIELD("topic", name, op.queue, .repeats = true, .also = { "queue", 5 }), \
+	FIELD("queue", name, op.queue, .repeats = true, .also = { "topic", 5 }), \
 	FIELD("lease_id", lease, lease_id),               \
 	FIELD("fencing_token", u64, op.token),            \
 	FIELD("receipt", receipt, receipt)
@@ -420,7 +420,7 @@ plan(struct apicall *a, struct state *s, struct slu_err *err)
 	for (uint32_t i = 0; i < s->s.n; i++) {
 		if (s->s.items[i].queue.n == 0)
 			return slu_fail(err, SLU_EINVAL,
-					"item %u: with several shards, topic or queue is required, or the receipt",
+					"item %u: with several shards, queue is required, or the receipt",
 					i);
 		shard[i] = broker_lane_of(a->api->broker, apicall_routes(a), s->s.items[i].space,
 					  s->s.items[i].queue);

@@ -2,15 +2,15 @@
  * settle.h - POST /ack, /nack and /extend: settles leased messages.
  *
  *      {"receipt":"AQiBAAB..."}
- *      {"id":1234567890,"namespace":"payments","topic":"process-refund"}
+ *      {"id":1234567890,"namespace":"payments","queue":"process-refund"}
  *      {"id":1234567890,"uid":"0190...","status":200}
  *
  * The body is one object, or an array. One object: the answer has the status of the item. An
  * array: the answer is 200, each item has its own status, and the field Sluice-Failed has the
  * number of failed items, if any failed.
  *
- * A receipt (base/receipt.h) names namespace, topic, id and lease. Without a receipt, and with
- * one shard, `topic` may be left out: the server finds the queue of the message.
+ * A receipt (base/receipt.h) names namespace, queue, id and lease. Without a receipt, and with
+ * one shard, `queue` may be left out: the server finds the queue of the message.
  *
  * If `lease_id` or `fencing_token` is sent and is not the current lease of the message, the
  * item gets 409 lease_lost.

@@ -23,11 +23,11 @@
 
 struct state {
 	struct given_id id;
-	struct receipt receipt; /* instead of id, namespace and topic */
+	struct receipt receipt; /* instead of id, namespace and queue */
 	struct slice namespace;
-	struct slice topic; /* n 0: any queue */
+	struct slice queue; /* n 0: any queue */
 	struct op_row rows[OP_WHY_ROWS];
-	struct op_queue queue;
+	struct op_queue found;
 	struct op answer; /* of the WHY, while the batch is looked for */
 	struct whybatch batch;
 };
@@ -36,7 +36,7 @@ static const struct param params[] = {
 	PARAM(id, struct state, id),
 	PARAM(receipt, struct state, receipt),
 	PARAM(name, struct state, namespace),
-	PARAM(name, struct state, topic, .also = "queue"),
+	PARAM(name, struct state, queue, .also = "topic"),
 };
 
 /* ---- The answer ---- */
@@ -148,12 +148,12 @@ take(struct apicall *a, struct op *op)
 	struct state *const s = a->state;
 
 	memmove(s->rows, op->rows, op->n_rows * sizeof *op->rows);
-	memmove(&s->queue, op->queues, sizeof s->queue);
+	memmove(&s->found, op->queues, sizeof s->found);
 	s->answer = *op;
 	s->answer.rows = s->rows;
-	s->answer.queues = &s->queue;
+	s->answer.queues = &s->found;
 	op->n_rows = 0;
-	whybatch_find(a, &s->batch, slice_of(s->queue.space), slice_of(s->queue.name), s->id.id, reply);
+	whybatch_find(a, &s->batch, slice_of(s->found.space), slice_of(s->found.name), s->id.id, reply);
 }
 
 /* The shard of the message, or a shard that may have it, does not answer. */
@@ -229,20 +229,20 @@ why(struct apicall *a)
 	struct state *const s = a->state;
 	struct slu_err err;
 
-	if (flat_take_receipt(&s->receipt, &s->id, &s->namespace, &s->topic, &err)) {
+	if (flat_take_receipt(&s->receipt, &s->id, &s->namespace, &s->queue, &err)) {
 		apicall_refuse(a, err.code, err.text);
 		return;
 	}
 	(void)call_add(call_of(a->x), "Cache-Control", SLICE("no-store")); /* the answer is fine without */
-	if (s->topic.n == 0) {
+	if (s->queue.n == 0) {
 		fanout_find(a, OP_WHY, s->namespace, s->id.id, found);
 		return;
 	}
-	apicall_op(a, &a->op, OP_WHY, s->namespace, s->topic);
+	apicall_op(a, &a->op, OP_WHY, s->namespace, s->queue);
 	a->op.id = s->id.id;
 	a->op.rows = s->rows;
 	a->op.max_rows = OP_WHY_ROWS;
-	a->op.queues = &s->queue;
+	a->op.queues = &s->found;
 	a->op.max_queues = 1;
 	apicall_run(a, answer);
 }

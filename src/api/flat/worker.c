@@ -12,12 +12,12 @@
 
 struct state {
 	struct slice namespace;
-	struct slice topic;
+	struct slice queue;
 };
 
 static const struct param params[] = {
 	PARAM(name, struct state, namespace, .required = true),
-	PARAM(name, struct state, topic, .also = "queue"),
+	PARAM(name, struct state, queue, .also = "topic"),
 };
 
 static void
@@ -37,7 +37,7 @@ worker(struct apicall *a)
 	}
 	b = *a->worker;
 	b.namespace = s->namespace;
-	b.queue = s->topic;
+	b.queue = s->queue;
 	b.wall = clock_wall(a->api->clock);
 	if (apicall_refused(a, workers_beat(a->api->workers, &b, clock_mono(a->api->clock), &state, &err), err.text))
 		return;

@@ -1,7 +1,7 @@
 /*
  * knobs.h - the knobs of a queue as a flat list, read from an answer of the server.
  *
- *      {"namespace":"a","topic":"b","lease":"30s","retry":{"base":"1s"}}
+ *      {"namespace":"a","queue":"b","lease":"30s","retry":{"base":"1s"}}
  *
  *      lease        "30s"
  *      retry.base   "1s"

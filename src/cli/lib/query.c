@@ -39,7 +39,7 @@ query_queue(struct cli_query *q, const char *path, const char *space, const char
 {
 	query_path(q, path);
 	http_param(&q->path, "namespace", space);
-	http_param(&q->path, "topic", queue);
+	http_param(&q->path, "queue", queue);
 }
 
 static int

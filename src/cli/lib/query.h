@@ -2,7 +2,7 @@
  * query.h - calls of the server's API, one at a time.
  *
  *         query_path(&q, "/stats");
- *         http_param(&q.path, "topic", queue);
+ *         http_param(&q.path, "queue", queue);
  *         rc = query_get(&q, &body, &err);      body is valid until the next call
  *
  * One thread uses it.

@@ -123,7 +123,7 @@ open_body(struct dlq *d, struct json_out *w, struct buf *body)
 	buf_init(body, 64 * 1024);
 	json_out_open(w, body);
 	json_out_str(w, "namespace", slice_of(d->s.space));
-	json_out_str(w, "topic", slice_of(d->queue));
+	json_out_str(w, "queue", slice_of(d->queue));
 }
 
 /* --- named ones ----------------------------------------------------------------- */

@@ -261,7 +261,7 @@ ask_current(struct plan *p, struct queue_wish *w, struct slu_err *err)
 
 	query_path(q, "/v1/admin/queue");
 	http_param(&q->path, "namespace", w->space);
-	http_param(&q->path, "topic", w->queue);
+	http_param(&q->path, "queue", w->queue);
 	rc = query_get(q, &answer, err);
 	w->there = rc == 0;
 	if (!rc)

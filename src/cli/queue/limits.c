@@ -166,7 +166,7 @@ send_scope(struct scoped *c, const char *breaker, slu_time time, struct slu_err 
 	buf_init(&body, 4096);
 	json_out_open(&w, &body);
 	json_out_str(&w, "namespace", slice_of(s->space));
-	json_out_str(&w, "topic", slice_of(s->words[0]));
+	json_out_str(&w, "queue", slice_of(s->words[0]));
 	json_out_str(&w, "scope", slice_of(scope_of(c)));
 	if (name)
 		json_out_str(&w, "name", slice_of(name));

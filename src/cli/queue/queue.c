@@ -219,7 +219,7 @@ const struct command cli_queue_set = {
 static int
 post(struct session *s, const char *queue, struct slice *out, struct slu_err *err)
 {
-	const char *const body[] = { "namespace", s->space, "topic", queue, NULL };
+	const char *const body[] = { "namespace", s->space, "queue", queue, NULL };
 
 	return session_post(s, "/v1/admin/queue/", body, out, err);
 }
@@ -238,7 +238,7 @@ pause_queue(struct session *s, const char *queue, struct slu_err *err)
 	const char *const body[] = {
 		"namespace",
 		s->space,
-		"topic",
+		"queue",
 		queue,
 		"reason",
 		p->reason ? p->reason : "",
@@ -253,7 +253,7 @@ pause_queue(struct session *s, const char *queue, struct slu_err *err)
 static int
 change(struct session *s, const char *queue, struct slu_err *err)
 {
-	const char *const body[] = { "namespace", s->space, "topic", queue, NULL };
+	const char *const body[] = { "namespace", s->space, "queue", queue, NULL };
 
 	return session_act(s, "/v1/admin/queue/", body, err);
 }

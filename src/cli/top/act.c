@@ -76,7 +76,7 @@ write_body(const struct top_act *a, struct buf *body)
 
 	json_out_open(&w, body);
 	json_out_str(&w, "namespace", slice_of(a->space));
-	json_out_str(&w, "topic", slice_of(a->name));
+	json_out_str(&w, "queue", slice_of(a->name));
 	if (a->kind == ACT_REDRIVE)
 		json_out_u64(&w, "limit", a->left < PAGE ? a->left : PAGE);
 	if (a->cursor[0])

@@ -164,7 +164,7 @@ TEST(a_refusal_names_item_field_and_value)
 		  "item 1: priority: invalid value \"urgent\"; expected high, normal, low or a whole "
 		  "number of 32 bits (line 1, column " },
 		{ "unknown", "[" ITEM(",\"prio\":1") "]", 0, "\"prio\"" },
-		{ "missing", "[{\"namespace\":\"a\"}]", 0, "item 0: expected a member \"topic\" or \"queue\"" },
+		{ "missing", "[{\"namespace\":\"a\"}]", 0, "item 0: expected a member \"queue\" or \"topic\"" },
 		{ "two queues", "[" ITEM(",\"queue\":\"c\"") "]", 0, "queue: invalid value \"c\"; expected the same value as topic" },
 		{ "twice", "[" ITEM(",\"topic\":\"c\"") "]", 0, "once" },
 		{ "twice, small", "[" ITEM(",\"priority\":1,\"priority\":1") "]", 0, "priority: expected each member once" },
@@ -284,7 +284,7 @@ TEST(parameters_come_by_query_or_body)
 
 		CHECK_EQ(0, flat_claim_decode(&q, slice_of(cases[i].query), slice_of(cases[i].body), room, &err),
 			 err.text);
-		CHECK(slice_eq(SLICE("a-b"), q.namespace) && slice_eq(SLICE("c"), q.topic));
+		CHECK(slice_eq(SLICE("a-b"), q.namespace) && slice_eq(SLICE("c"), q.queue));
 		CHECK_EQ(7, q.limit);
 		CHECK_EQ(1500 * SLU_MS, q.wait);
 		CHECK_EQ(2 * SLU_MIN, q.lease);
@@ -297,11 +297,11 @@ TEST(bad_parameters_are_named)
 		const char *query, *body, *says;
 	} cases[] = {
 		{ "", "", "namespace: is required" },
-		{ "namespace=a", "", "topic or queue: is required" },
+		{ "namespace=a", "", "queue or topic: is required" },
 		{ "namespace=a&topic=b&limit=0", "", "limit: invalid value \"0\"; expected a whole number from 1 to 1000" },
 		{ "namespace=a&topic=b&limit=1001", "", "invalid value \"1001\"" },
 		{ "namespace=a&topic=b&topic=c", "", "invalid parameter topic: given twice; expected once" },
-		{ "namespace=a&topic=b&wiat=1", "", "invalid parameter \"wiat\"; did you mean wait? Expected one of namespace, topic, queue, limit, wait, lease" },
+		{ "namespace=a&topic=b&wiat=1", "", "invalid parameter \"wiat\"; did you mean wait? Expected one of namespace, queue, topic, limit, wait, lease" },
 		{ "namespace=a&topic=%zz", "", "name=value" },
 		{ "namespace=a&topic=b&wait=61m", "", "wait: invalid value \"61m\"; expected a time from 0s to 1h" },
 		{ "namespace=a", "{}", "not in both" },
