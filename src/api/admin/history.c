@@ -256,7 +256,7 @@ check(struct state *s, struct slu_err *err)
 	if (s->what.n && !s->storage && !slice_eq(s->what, SLICE("queues")))
 		return slu_fail(err, SLU_EINVAL, "invalid of: %.*s; expected queues or storage",
 				(int)(s->what.n < 40 ? s->what.n : 40), s->what.p);
-	if (s->storage && (s->topic.n || s->namespace.n))
+	if (s->storage && (s->queue.n || s->namespace.n))
 		return slu_fail(err, SLU_EINVAL, "invalid of: storage; expected no queue and no namespace");
 	for (unsigned i = 0; i < COUNT(ranges); i++)
 		if (slice_eq(s->range.n ? s->range : SLICE("10m"), slice_of(ranges[i].name)) &&
