@@ -591,10 +591,10 @@ def test_hidden_values_are_shown_to_who_may_see_them_when_asked(chromium, guarde
             chromium.see("***")
             assert "hunter2" not in chromium.main(), page
         chromium.see("Some values are hidden")
-        assert not chromium.run("return [...document.querySelectorAll('main button')].some((b) => ['Edit', 'Send a copy', 'curl'].includes(b.innerText))")
+        assert not chromium.run("return [...document.querySelectorAll('main button')].some((b) => ['Edit', 'Replay as copy', 'curl'].includes(b.innerText))")
         assert ("Show hidden values" in chromium.main()) is sees
     chromium.click("Show hidden values", "a")
-    chromium.see("hunter2", "Hide values", "Send a copy")
+    chromium.see("hunter2", "Hide values", "Replay as copy")
     chromium.clean()
 
 def test_an_operator_sees_one_namespace(chromium, guarded):
