@@ -523,38 +523,6 @@ plan_list(struct redis *r, struct op *op, struct slu_err *err)
 }
 
 static int
-plan_backup(struct redis *r, struct op *op, struct slu_err *err)
-{
-	(void)err;
-	redis_refuse(r, op, SLU_EINVAL, "engine redis keeps no files: there is nothing to copy");
-	return 0;
-}
-
-static int
-plan_intake(struct redis *r, struct op *op, struct slu_err *err)
-{
-	(void)err;
-	redis_refuse(r, op, SLU_EINVAL, "engine redis accepts no batches from outside; use engine log");
-	return 0;
-}
-
-static int
-plan_finish(struct redis *r, struct op *op, struct slu_err *err)
-{
-	(void)err;
-	redis_refuse(r, op, SLU_EINVAL, "engine redis does not enqueue with an ack; use engine log, or enqueue first");
-	return 0;
-}
-
-static int
-plan_adjust(struct redis *r, struct op *op, struct slu_err *err)
-{
-	(void)err;
-	redis_refuse(r, op, SLU_EINVAL, "engine redis does not change a message that waits; use engine log");
-	return 0;
-}
-
-static int
 plan_schedule(struct redis *r, struct op *op, struct slu_err *err)
 {
 	char text[200];
@@ -563,30 +531,6 @@ plan_schedule(struct redis *r, struct op *op, struct slu_err *err)
 	(void)snprintf(text, sizeof text, "engine redis has no schedules and no tasks; place the queue %.32s of the namespace on a shard with engine log",
 		       slice_eq(op->queue, SLICE(TASK_QUEUE)) ? TASK_QUEUE : SCHEDULE_QUEUE);
 	redis_refuse(r, op, SLU_EINVAL, text);
-	return 0;
-}
-
-static int
-plan_why(struct redis *r, struct op *op, struct slu_err *err)
-{
-	(void)err;
-	redis_refuse(r, op, SLU_EINVAL, "engine redis does not say why a message waits; use engine log, or look at the message with its id");
-	return 0;
-}
-
-static int
-plan_limits(struct redis *r, struct op *op, struct slu_err *err)
-{
-	(void)err;
-	redis_refuse(r, op, SLU_EINVAL, "engine redis has no limits of deliveries and no holds; use engine log");
-	return 0;
-}
-
-static int
-plan_trend(struct redis *r, struct op *op, struct slu_err *err)
-{
-	(void)err;
-	redis_refuse(r, op, SLU_EINVAL, "engine redis keeps no history of its queues; use engine log, or the metrics");
 	return 0;
 }
 
@@ -664,16 +608,8 @@ static plan_fn *const plans[OP_VERBS] = {
 	[OP_POLICY_GET] = plan_queue,
 	[OP_POLICY_SET] = plan_policy_set,
 	[OP_FORGET] = plan_forget,
-	[OP_BACKUP] = plan_backup,
 	[OP_SHARD] = plan_shard,
 	[OP_PRESENCE] = redis_plan_presence,
-	[OP_INTAKE] = plan_intake,
-	[OP_WHY] = plan_why,
-	[OP_LIMITS] = plan_limits,
-	[OP_HOLD] = plan_limits,
-	[OP_TREND] = plan_trend,
-	[OP_FINISH] = plan_finish,
-	[OP_ADJUST] = plan_adjust,
 	[OP_SCHEDULE] = plan_schedule,
 	[OP_MOVE] = redis_plan_move,
 	[OP_ACQUIRE] = redis_plan_lock,
@@ -688,8 +624,23 @@ static plan_fn *const plans[OP_VERBS] = {
 	[OP_ATTACHMENTS] = redis_plan_lock,
 };
 
+/* Verbs without a plan. */
+static const char *const refusals[OP_VERBS] = {
+	[OP_BACKUP] = "engine redis keeps no files: there is nothing to copy",
+	[OP_INTAKE] = "engine redis accepts no batches from outside; use engine log",
+	[OP_FINISH] = "engine redis does not enqueue with an ack; use engine log, or enqueue first",
+	[OP_ADJUST] = "engine redis does not change a message that waits; use engine log",
+	[OP_WHY] = "engine redis does not say why a message waits; use engine log, or look at the message with its id",
+	[OP_LIMITS] = "engine redis has no limits of deliveries and no holds; use engine log",
+	[OP_HOLD] = "engine redis has no limits of deliveries and no holds; use engine log",
+	[OP_TREND] = "engine redis keeps no history of its queues; use engine log, or the metrics",
+};
+
 int
 redis_plan(struct redis *r, struct op *op, struct slu_err *err)
 {
-	return plans[op->verb](r, op, err);
+	if (plans[op->verb])
+		return plans[op->verb](r, op, err);
+	redis_refuse(r, op, SLU_EINVAL, refusals[op->verb]);
+	return 0;
 }
