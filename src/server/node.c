@@ -60,7 +60,7 @@ open_server(struct node *n, struct slu_err *err)
 	n->api.sync = engine->shared    ? "as the server has it"
 		      : engine->durable ? conf_sync_text(n->conf, n->sync)
 					: "none";
-	n->place = own ? engine->options->place(own) : NULL;
+	n->place = own && engine->options->place ? engine->options->place(own) : NULL;
 	n->place = n->place ? n->place : n->conf->data;
 	rc = server_open(&n->server, &conf, err);
 	n->tlsfiles = (struct tlsfiles){
