@@ -111,7 +111,7 @@ find_next(struct reader *r, struct record *found, struct slu_err *err)
 {
 	int rc;
 
-	for (;; reader_skip(r, found->size)) {
+	for (;;) {
 		found->size = 0;
 		if (r->at >= r->limit)
 			return 0;
@@ -123,6 +123,7 @@ find_next(struct reader *r, struct record *found, struct slu_err *err)
 					r->segment->name, r->at);
 		if (found->type != RECORD_OPENS)
 			return 0;
+		reader_skip(r, found->size);
 	}
 }
 

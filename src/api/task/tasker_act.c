@@ -37,11 +37,13 @@ is_in_order(const struct task *t, const struct op_row *row, const struct message
 static bool
 is_refused(const struct task *t, const struct op_row *row, const struct message *m, char *text, size_t size)
 {
-	if (is_in_order(t, row, m))
+	const bool in_order = is_in_order(t, row, m);
+
+	if (moves_due(t) && !in_order)
+		return false;
+	if (in_order)
 		(void)snprintf(text, size, "message %" PRIu64 " has the key %.*s, and the order of that key would change", row->id,
 			       m->key.n < 64 ? (int)m->key.n : 64, m->key.p);
-	else if (moves_due(t))
-		return false;
 	else if (m->keep)
 		(void)snprintf(text, size, "message %" PRIu64 " has keep_result: its result is waited for by its id", row->id);
 	else if (m->file)
