@@ -16,10 +16,10 @@ export const statePill = (q) => [pill(q.paused ? 'paused' : q.leased ? 'running'
 // The same in a sentence, for the page of the queue.
 export const pauseNote = (q) => q.paused && pauseText(q) !== 'paused' && h('p', { class: 'because', id: 'because' }, `${pauseText(q).replace('paused', 'Paused')}${q.paused_until ? `; it resumes by itself in ${duration(left(q))}` : ''}.`);
 
-const set = (q, on, more) => post(`/v1/admin/queue/${on ? 'pause' : 'resume'}`, { namespace: q.namespace, queue: q.queue, ...more });
+export const set = (q, on, more) => post(`/v1/admin/queue/${on ? 'pause' : 'resume'}`, { namespace: q.namespace, queue: q.queue, ...more });
 
 // What a pause was, as its call takes it: for an undo.
-const was = (q) => ({ ...(q.pause_reason && { reason: q.pause_reason }), ...(q.paused_until && { for: `${Math.max(1, left(q))}ms` }) });
+export const was = (q) => ({ ...(q.pause_reason && { reason: q.pause_reason }), ...(q.paused_until && { for: `${Math.max(1, left(q))}ms` }) });
 
 export async function pause(q, on) {
   await set(q, on);

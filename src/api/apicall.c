@@ -109,6 +109,7 @@ apicall_open(struct api *api, struct exchange *x, const struct apicall_terms *te
 	a->lacked = false;
 	a->starved = false;
 	a->worker = NULL;
+	a->change = (struct apicall_change){ 0 };
 	a->item_of = NULL;
 	a->routes = NULL;
 	a->passed = false;

@@ -74,6 +74,11 @@ struct apicall_terms {
 	bool vital;       /* an operator's request: no rate limit */
 };
 
+/* What was there before and after the change of the next op, for its line in the audit file: api/change.h. n 0: not known. */
+struct apicall_change {
+	struct slice before, after;
+};
+
 struct apicall {
 	struct api *api;
 	struct exchange *x;
@@ -87,6 +92,7 @@ struct apicall {
 	bool lacked;       /* the lack of disk or memory was noted */
 	bool starved;      /* no memory to read the request: it will be refused */
 
+	struct apicall_change change;
 	const struct worker_beat *worker; /* who calls: api/worker/workers.h; NULL: the caller did not say */
 
 	struct op op;    /* for an apicall with one op */

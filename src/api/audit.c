@@ -1,6 +1,7 @@
 #include "api/audit.h"
 
 #include "api/apicall.h"
+#include "api/change.h"
 #include "api/refusals.h"
 #include "auth/identity.h"
 #include "base/lines.h"
@@ -97,6 +98,7 @@ write_line(const struct apicall *a, const struct op *op, const struct audit_part
 	if (op_is_of(op->verb, OP_OF_LOCK) && op->lock.key.n)
 		json_out_str(&w, "key", op->lock.key);
 	write_ids(&w, p);
+	change_write(&w, &a->change);
 	json_out_str(&w, "outcome", slice_of(slu_err_row(p->rc)->flat_name));
 	if (request)
 		json_out_str(&w, "request_id", slice_of(request));
@@ -123,6 +125,7 @@ audit_named(const struct apicall *a, const char *verb, struct slice namespace, c
 		json_out_str(&w, "namespace", namespace);
 	if (kind)
 		json_out_str(&w, kind, name);
+	change_write(&w, &a->change);
 	json_out_str(&w, "outcome", slice_of(slu_err_row(rc)->flat_name));
 	if (request)
 		json_out_str(&w, "request_id", slice_of(request));

@@ -176,6 +176,24 @@ def test_pause_has_an_undo(console, server):
     until(lambda: not queue_of(server, "jobs")["paused"])
     console.see("idle") if not queue_of(server, "jobs")["leased"] else console.see("running")
 
+def test_a_change_of_the_audit_is_undone_unless_somebody_has_changed_it_since(console, server):
+    place = {"namespace": "ops", "queue": "audited"}
+    server.enqueue({"text": "a"}, topic="audited")
+    for rate in 5, 6:
+        assert server.post("/v1/admin/queue/policy", {"rate": rate}, **place).status == 200
+    assert server.post("/v1/admin/queue/pause", {**place, "reason": EVIL}).status == 200
+    until(lambda: len(server.get("/v1/admin/audit", queue="audited").body["lines"]) >= 4)
+    console.go("#/audit?queue=audited")
+    console.see("rate: 5 → 6", "rate: 0 → 5", "paused: false → true", EVIL)
+    undo = "[...document.querySelectorAll('main tbody tr')].filter((r) => r.innerText.includes(arguments[0]))[0].querySelector('[data-act]').click()"
+    console.run(undo, "rate: 0 → 5")
+    console.see("rate has changed since; not undone.")
+    console.run(undo, "rate: 5 → 6")
+    until(lambda: server.get("/v1/admin/queue/policy", **place).body["rate"] == 5)
+    console.run(undo, "paused: false → true")
+    until(lambda: not queue_of(server, "audited")["paused"])
+    console.clean()
+
 def test_a_pause_has_a_reason_and_an_end(console, server):
     server.enqueue({"text": "a"}, topic="paused-for")
     console.go("#/queue/ops/paused-for")

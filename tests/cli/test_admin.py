@@ -963,3 +963,4 @@ def test_audit_prints_the_last_changes(tmp_path):
         table = cli("admin", "audit", "--verb", "enqueue").splitlines()
         assert len(table) == 2 and table[0].split()[:3] == ["WHEN", "WHO", "VERB"] and cli.queue in table[1]
         assert len(cli.lines("admin", "audit", "--limit", 1)) == 1
+        assert "BEFORE" in cli("admin", "audit") and '"paused":true' in cli("admin", "audit")

@@ -18,6 +18,7 @@
  */
 #include "api/admin/admin.h"
 
+#include "api/change.h"
 #include "api/flat/view.h"
 #include "api/handler.h"
 #include "api/limits.h"
@@ -234,6 +235,32 @@ adjusted(struct apicall *a)
 	answer(a);
 }
 
+/* One side of the change: what the message is, or is to be. */
+static void
+write_side(struct json_out *w, struct slice queue, int32_t prio, slu_time due, uint64_t payload_size)
+{
+	json_out_str(w, "queue", queue);
+	json_out_i64(w, "priority", prio);
+	json_out_time(w, "deliver_after", due);
+	json_out_u64(w, "payload_size", payload_size);
+}
+
+/* prio, due: what they are to be. */
+static void
+note(struct apicall *a, const struct state *s, int32_t prio, slu_time due)
+{
+	const struct message *const after = s->put.m.payload_size ? &s->put.m : &s->m;
+	struct change_note n;
+
+	if (!change_begin(a, &n))
+		return;
+	write_side(&n.before, s->queue, s->m.prio, s->row.state == MSG_DEAD ? s->m.due : s->row.due, s->m.payload_size);
+	write_side(&n.after, s->to.n ? s->to : s->queue, prio, due, after->payload_size);
+	if (a->arg == ACT_EDIT)
+		json_out_str(&n.after, "payload", SLICE("edited"));
+	change_end(a, &n);
+}
+
 /* The message keeps its id, its number, its keys and its batch. */
 static void
 adjust(struct apicall *a, struct state *s)
@@ -247,6 +274,7 @@ adjust(struct apicall *a, struct state *s)
 		.was_prio = s->row.prio,
 		.was_due = s->row.due,
 	};
+	note(a, s, a->arg == ACT_PRIORITY ? s->prio : s->row.prio, a->arg == ACT_DELAY ? s->item.time : s->row.due);
 	apicall_op(a, &a->op, OP_ADJUST, s->namespace, s->queue);
 	a->op.items = &s->item;
 	a->op.n_items = 1;
@@ -285,6 +313,7 @@ replace(struct apicall *a, struct state *s)
 								   : s->payload;
 		s->put.m.payload_size = s->put.m.payload.n;
 	}
+	note(a, s, s->put.m.prio, s->put.delay ? time_add(clock_wall(a->api->clock), s->put.delay) : s->put.m.due);
 	apicall_op(a, &a->op, OP_FINISH, s->namespace, s->queue);
 	a->op.items = &s->item;
 	a->op.n_items = 1;
@@ -344,6 +373,7 @@ static void
 run(struct apicall *a, struct state *s)
 {
 	s->item = (struct op_item){ .id = s->id.id, .delayed = true };
+	note(a, s, s->row.prio, clock_wall(a->api->clock));
 	apicall_op(a, &a->op, OP_REDRIVE, s->namespace, s->queue);
 	a->op.items = &s->item;
 	a->op.n_items = 1;

@@ -8,6 +8,8 @@
  */
 #include "api/admin/admin.h"
 
+#include "api/change.h"
+#include "form/retry.h"
 #include "api/flat/view.h"
 #include "api/handler.h"
 #include "api/limits.h"
@@ -236,6 +238,22 @@ read_scope(const struct state *s, struct op_limits *out)
 	return NULL;
 }
 
+/* Not the name: keys and attributes are not for the audit file. */
+static void
+note(struct apicall *a, const struct state *s)
+{
+	struct change_note n;
+
+	if (!change_begin(a, &n))
+		return;
+	if (s->scope.n)
+		json_out_str(&n.after, "scope", s->scope);
+	if (s->breaker.n)
+		json_out_str(&n.after, "breaker", s->breaker);
+	form_span_write(&n.after, "for", s->hold);
+	change_end(a, &n);
+}
+
 static void
 hold(struct apicall *a)
 {
@@ -244,10 +262,12 @@ hold(struct apicall *a)
 
 	apicall_op(a, &a->op, OP_HOLD, s->namespace, s->queue);
 	wrong = read_scope(s, &a->op.limits);
-	if (wrong)
+	if (wrong) {
 		apicall_refuse(a, SLU_EINVAL, wrong);
-	else
-		apicall_run(a, answer_hold);
+		return;
+	}
+	note(a, s);
+	apicall_run(a, answer_hold);
 }
 
 /* ---- Breakers ---- */
@@ -298,6 +318,7 @@ breaker(struct apicall *a)
 	}
 	a->op.limits.breaker = s->breaker;
 	a->op.limits.hold = s->hold;
+	note(a, s);
 	apicall_run(a, answer_breaker);
 }
 

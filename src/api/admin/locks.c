@@ -16,6 +16,7 @@
  */
 #include "api/admin/admin.h"
 
+#include "api/change.h"
 #include "api/handler.h"
 #include "api/limits.h"
 #include "core/locks/lock.h"
@@ -184,6 +185,18 @@ released(struct apicall *a)
 	apicall_reply_object(a, &w, 200);
 }
 
+static void
+note(struct apicall *a, const struct state *s, slu_time until)
+{
+	struct change_note n;
+
+	if (!change_begin(a, &n))
+		return;
+	json_out_str(&n.before, "holder", slice_of(s->holders));
+	json_out_time(&n.before, "expires_at", until);
+	change_end(a, &n);
+}
+
 /* ADMINLOCK-1 */
 static void
 described(struct apicall *a)
@@ -205,6 +218,7 @@ described(struct apicall *a)
 		apicall_refuse(a, SLU_ECONFLICT, text);
 		return;
 	}
+	note(a, s, was.until);
 	apicall_op(a, &a->op, OP_RELEASE, s->namespace, SLICE(LOCK_QUEUE));
 	a->op.lock.key = slice_of(s->folded);
 	a->op.lock.token = a->op.lock.fence = s->token;

@@ -3,6 +3,7 @@
  */
 #include "api/admin/admin.h"
 
+#include "api/change.h"
 #include "api/flat/flat.h"
 #include "api/flat/policy.h"
 #include "api/flat/view.h"
@@ -159,6 +160,20 @@ write_note(struct apicall *a, struct pause_note *out)
 }
 
 static void
+note(struct apicall *a, const struct state *s)
+{
+	struct change_note n;
+
+	if (!change_begin(a, &n))
+		return;
+	json_out_bool(&n.before, "paused", s->before.paused);
+	flat_view_pause(&n.before, &s->before.pause);
+	json_out_bool(&n.after, "paused", a->op.policy.paused);
+	flat_view_pause(&n.after, &a->op.policy.pause);
+	change_end(a, &n);
+}
+
+static void
 found(struct apicall *a)
 {
 	const struct state *const s = a->state;
@@ -169,6 +184,8 @@ found(struct apicall *a)
 	a->op.policy.paused = a->arg == PAUSE;
 	if (a->arg == PAUSE)
 		write_note(a, &a->op.policy.pause);
+	if (a->arg != PURGE)
+		note(a, s);
 	apicall_run(a, answer_change);
 }
 

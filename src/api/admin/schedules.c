@@ -7,6 +7,7 @@
  */
 #include "api/admin/admin.h"
 
+#include "api/change.h"
 #include "api/flat/view.h"
 #include "api/handler.h"
 #include "duty/definition.h"
@@ -250,11 +251,39 @@ stored(struct apicall *a)
 	reply(a);
 }
 
+/* One side of the change, without the message. */
+static void
+write_side(struct json_out *w, const struct schedule *s)
+{
+	char missed[16];
+
+	json_out_str(w, "when", slice_of(s->when));
+	json_out_str(w, "zone", slice_of(s->zone));
+	json_out_str(w, "missed", slice_of(schedule_missed_text(s, missed)));
+	json_out_str(w, "overlap", slice_of(schedule_overlap_text(s)));
+	json_out_bool(w, "paused", s->paused);
+}
+
+static void
+note(struct apicall *a, const struct state *s)
+{
+	struct change_note n;
+
+	if (!change_begin(a, &n))
+		return;
+	if (s->number)
+		write_side(&n.before, &s->old);
+	if (a->arg != DELETE)
+		write_side(&n.after, &s->s);
+	change_end(a, &n);
+}
+
 static void
 store(struct apicall *a, uint32_t n_puts)
 {
 	struct state *const s = a->state;
 
+	note(a, s);
 	apicall_op(a, &a->op, OP_SCHEDULE, s->namespace, SLICE(SCHEDULE_QUEUE));
 	s->item = (struct op_item){ .id = schedule_id(s->namespace, s->name), .number = s->number, .remove = a->arg == DELETE };
 	a->op.items = &s->item;

@@ -3,6 +3,8 @@
  */
 #include "api/admin/admin.h"
 
+#include "api/audit.h"
+#include "api/change.h"
 #include "api/handler.h"
 #include "base/log.h"
 #include "conf/reload.h"
@@ -10,6 +12,7 @@
 struct state {
 	struct slice level;
 	char text[16];
+	unsigned was; /* the level before */
 	struct slu_err err;
 };
 
@@ -52,7 +55,14 @@ static void
 level_set(struct apicall *a, int rc)
 {
 	const struct state *const s = a->state;
+	struct change_note n;
 
+	if (change_begin(a, &n)) {
+		json_out_str(&n.before, "level", slice_of(levels[s->was]));
+		json_out_str(&n.after, "level", slice_of(levels[log_level(a->api->log)]));
+		change_end(a, &n);
+	}
+	audit_action(a, "log_level", rc);
 	if (rc)
 		apicall_refuse(a, rc, s->err.text);
 	else
@@ -69,6 +79,7 @@ put_level(struct apicall *a)
 		return;
 	}
 	memcpy(s->text, s->level.p, s->level.n);
+	s->was = log_level(a->api->log);
 	apicall_job(a, set_level, level_set);
 }
 
@@ -90,6 +101,7 @@ all_reloaded(struct apicall *a, int rc)
 	const struct state *const s = a->state;
 	struct json_out w;
 
+	audit_action(a, "reload", rc);
 	if (apicall_refused(a, rc, s->err.text))
 		return;
 	apicall_object(a, &w);

@@ -1,5 +1,6 @@
 #include "api/flat/policy.h"
 
+#include "api/change.h"
 #include "api/handler.h"
 #include "api/flat/flat.h"
 #include "api/flat/view.h"
@@ -187,6 +188,8 @@ struct state {
 	char name[NAME_TEXT];
 	struct slice body;
 	bool dry_run;
+	bool whole;          /* PUT: members that the body lacks get their default */
+	struct policy was;   /* the policy before */
 	struct policy would; /* the policy that results */
 };
 
@@ -227,6 +230,18 @@ answer_dry(struct apicall *a)
 }
 
 static void
+note(struct apicall *a, const struct state *s)
+{
+	struct change_note n;
+
+	if (!change_begin(a, &n))
+		return;
+	flat_policy_encode(&s->was, &n.before);
+	flat_policy_encode(&s->would, &n.after);
+	change_end(a, &n);
+}
+
+static void
 set_checked(struct apicall *a, int rc, const struct slu_err *err)
 {
 	struct state *const s = a->state;
@@ -238,6 +253,7 @@ set_checked(struct apicall *a, int rc, const struct slu_err *err)
 		apicall_run(a, answer_dry);
 		return;
 	}
+	note(a, s);
 	apicall_op(a, &a->op, OP_POLICY_SET, slice_of(s->space), slice_of(s->name));
 	a->op.as = (struct spelling){ s->namespace, s->queue };
 	a->op.policy = s->would;
@@ -262,10 +278,12 @@ set(struct apicall *a, const struct policy *base)
 static void
 change(struct apicall *a)
 {
-	if (a->op.rc)
-		apicall_refuse_op(a, &a->op);
-	else
-		set(a, &a->op.policy);
+	struct state *const s = a->state;
+
+	if (apicall_failed(a))
+		return;
+	s->was = a->op.policy;
+	set(a, s->whole ? &policy_default : &s->was);
 }
 
 static void
@@ -289,8 +307,11 @@ get(struct apicall *a)
 static void
 replace(struct apicall *a)
 {
+	struct state *const s = a->state;
+
 	begin(a);
-	set(a, &policy_default);
+	s->whole = true;
+	apicall_run(a, change);
 }
 
 static void

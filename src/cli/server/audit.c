@@ -19,6 +19,8 @@ static const struct column columns[] = {
 	{ "queue", "QUEUE", COLUMN_TEXT },
 	{ "count", "COUNT", COLUMN_NUMBER },
 	{ "outcome", "OUTCOME", COLUMN_TEXT },
+	{ "before", "BEFORE", COLUMN_MAYBE },
+	{ "after", "AFTER", COLUMN_MAYBE },
 };
 
 static const struct rows_list lines = { .member = "lines", ROWS_COLUMNS(columns) };

@@ -194,3 +194,85 @@ def test_a_large_file_is_read_from_its_end(audited):
 def test_a_server_without_an_audit_file_says_so(server):
     answer = server.get("/v1/admin/audit")
     assert answer.status == 404 and "audit.file" in answer.text
+
+
+# --- before and after ----------------------------------------------------------------
+
+def change(server, verb):
+    """What the newest line of a verb says of the change."""
+    def found():
+        return [r for r in lines(server.audit) if r["verb"] == verb and r["outcome"] == "ok"]
+    until(found)
+    return found()[-1]["before"], found()[-1]["after"]
+
+
+def test_a_change_of_a_policy_has_what_differs(audited):
+    audited.enqueue({})
+    assert audited.post("/v1/admin/queue/policy", {"rate": 5, "max_attempts": 9}, **audited.here()).status == 200
+    assert change(audited, "policy_set") == ({"rate": 0, "max_attempts": 5}, {"rate": 5, "max_attempts": 9})
+    assert audited.call("PUT", "/v1/admin/queue/policy", {"rate": 7}, **audited.here()).status == 200
+    until(lambda: len([r for r in lines(audited.audit) if r["verb"] == "policy_set"]) == 2)
+    assert change(audited, "policy_set") == ({"max_attempts": 9, "rate": 5}, {"max_attempts": 5, "rate": 7})
+    assert audited.post("/v1/admin/queue/policy", {"rate": 7}, **audited.here()).status == 200
+    until(lambda: len([r for r in lines(audited.audit) if r["verb"] == "policy_set"]) == 3)
+    assert change(audited, "policy_set") == ({}, {})
+
+
+def test_a_change_is_bounded(audited):
+    long = ",".join(f"name-{n}={n}" for n in range(1, 13))
+    assert audited.post("/v1/admin/queue/policy", {"share_weights": long[:120].rsplit(",", 1)[0], "max_rate": 1000000, "burst": 1000000, "warn_depth": 4000000000, "dlq_max": 4000000000,
+                                                   "concurrency": 4000000000, "rate": 1000000000, "lease": "11h", "ttl": "365d"}, **audited.here()).status == 200
+    before, after = change(audited, "policy_set")
+    assert after.pop("more") is True and before.keys() == after.keys() and len(after) > 3
+    raw = [line for line in audited.audit.read_text().splitlines() if "policy_set" in line][0]
+    assert len(raw[raw.index('"before":'):raw.index('"outcome"')]) <= 2 * 256 + 32
+
+
+def test_a_pause_and_a_resume_have_what_was_there(audited):
+    audited.enqueue({})
+    assert audited.post("/v1/admin/queue/pause", audited.here(reason="a release")).status == 200
+    assert change(audited, "pause") == ({"paused": False}, {"paused": True, "pause_reason": "a release"})
+    assert audited.post("/v1/admin/queue/resume", audited.here()).status == 200
+    until(lambda: len([r for r in lines(audited.audit) if r["verb"] == "pause"]) == 2)
+    assert change(audited, "pause") == ({"paused": True, "pause_reason": "a release"}, {"paused": False})
+
+
+def test_acts_on_a_message_have_what_it_was_and_never_its_body(audited):
+    id_, = audited.enqueue({"text": "secret-body", "delay": "1h"})
+    act = lambda verb, **more: audited.post(f"/v1/admin/message/{verb}", {**audited.here(id=id_), **more})
+    assert act("priority", priority=1).status == 200
+    assert change(audited, "adjust") == ({"priority": 5}, {"priority": 1})
+    assert act("delay", delay="2h").status == 200
+    until(lambda: "deliver_after" in change(audited, "adjust")[0])
+    before, after = change(audited, "adjust")
+    assert before.keys() == after.keys() == {"deliver_after"} and before["deliver_after"] < after["deliver_after"]
+    edited = act("edit", text="another-secret")
+    assert edited.status == 200
+    until(lambda: any(r["verb"] == "finish" for r in lines(audited.audit)))
+    before, after = change(audited, "finish")
+    assert before["payload_size"] == 11 and (after["payload_size"], after["payload"]) == (14, "edited")
+    id_ = edited.body["id"]
+    assert act("move", to="other").status == 200
+    until(lambda: change(audited, "finish")[0].get("queue"))
+    assert [side["queue"] for side in change(audited, "finish")] == ["mail", "other"]
+    assert "secret" not in audited.audit.read_text()
+
+
+def test_other_changes_have_what_was_there(audited):
+    held = audited.post("/v1/acquire", {"namespace": "test", "key": "doc", "owner": "web-7", "ttl_seconds": 60}).body
+    assert audited.post("/v1/admin/lock/release", {"namespace": "test", "key": "doc", "token": held["fencing_token"]}).status == 200
+    before, after = change(audited, "release")
+    assert before["holder"] == "web-7" and before["expires_at"] and after == {}
+    schedule = {"namespace": "test", "name": "n", "when": "0 2 * * *", "message": {"queue": "mail", "text": "secret-body"}}
+    assert audited.call("PUT", "/v1/admin/schedule", schedule).status == 200
+    before, after = change(audited, "schedule")
+    assert before == {} and after["when"] == "0 2 * * *"
+    assert audited.post("/v1/admin/schedule/pause", {"namespace": "test", "name": "n"}).status == 200
+    until(lambda: "paused" in change(audited, "schedule")[0])
+    assert change(audited, "schedule") == ({"paused": False}, {"paused": True})
+    assert audited.call("PUT", "/v1/admin/log-level", {"level": "debug"}).status == 200
+    assert change(audited, "log_level") == ({"level": "info"}, {"level": "debug"})
+    audited.enqueue({})
+    assert audited.post("/v1/admin/queue/hold", audited.here(scope="queue", **{"for": "1m"})).status == 200
+    assert change(audited, "hold") == ({}, {"scope": "queue", "for": "1m"})
+    assert "secret" not in audited.audit.read_text()
