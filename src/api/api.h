@@ -6,7 +6,7 @@
 #ifndef API_API_H
 #define API_API_H
 
-#include "api/mask.h"
+#include "api/mask/mask.h"
 #include "api/ratelimit.h"
 #include "duty/zones.h"
 #include "api/uploads.h"
@@ -99,7 +99,7 @@ struct api {
 		void (*kick)(void *arg); /* server/webhooks.h: there is one to send; NULL: no sender */
 		void *arg;
 	} webhooks;
-	struct lines *audit; /* api/audit.h; NULL: off */
+	struct lines *audit; /* api/audit/audit.h; NULL: off */
 	struct masks masks;  /* what bodies hide from callers who may only look */
 };
 

@@ -1,7 +1,7 @@
 #include "api/apicall.h"
 
 #include "api/authorize.h"
-#include "api/audit.h"
+#include "api/audit/audit.h"
 #include "api/refusals.h"
 #include "base/log.h"
 #include "base/mem.h"

@@ -74,7 +74,7 @@ struct apicall_terms {
 	bool vital;       /* an operator's request: no rate limit */
 };
 
-/* What was there before and after the change of the next op, for its line in the audit file: api/change.h. n 0: not known. */
+/* What was there before and after the change of the next op, for its line in the audit file: api/audit/change.h. n 0: not known. */
 struct apicall_change {
 	struct slice before, after;
 };

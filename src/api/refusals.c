@@ -1,7 +1,7 @@
 #include "api/refusals.h"
 
 #include "api/api.h"
-#include "api/audit.h"
+#include "api/audit/audit.h"
 #include "broker/broker.h"
 #include "engine/op.h"
 #include "net/exchange.h"

@@ -1,7 +1,7 @@
 #include "api/rows.h"
 
 #include "api/limits.h"
-#include "api/mask.h"
+#include "api/mask/mask.h"
 #include "api/quarantine.h"
 #include "base/mem.h"
 #include "engine/attempts.h"

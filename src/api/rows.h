@@ -37,7 +37,7 @@ struct rows {
 	bool resumes;       /* of a claim: sets `checkpoint` */
 	bool shows_damaged; /* write damaged rows with an empty message; otherwise leave them out */
 
-	/* What bodies hide (api/mask.h); NULL: nothing. rows_start takes the reference. */
+	/* What bodies hide (api/mask/mask.h); NULL: nothing. rows_start takes the reference. */
 	struct mask *mask;
 	bool sees; /* the caller may see what is hidden: write gets masked messages, and `plain` is the message as it is */
 

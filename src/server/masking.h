@@ -1,5 +1,5 @@
 /*
- * masking.h - applies the setting mask (api/mask.h), at the start and at a reload.
+ * masking.h - applies the setting mask (api/mask/mask.h), at the start and at a reload.
  */
 #ifndef SERVER_MASKING_H
 #define SERVER_MASKING_H

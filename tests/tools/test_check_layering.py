@@ -54,7 +54,7 @@ def test_downward_is_fine(tmp_path, name, include):
     ("src/engine/log/a.c", '"core/ledger/ledger_private.h"', "only files below src/core/ledger/"),
     ("src/broker/a.c", '"broker/move/copy_private.h"', "only files below src/broker/move/"),
     ("src/api/apicall.c", '"http/call.h"', "api/apicall is for every protocol"),
-    ("src/api/audit.h", '"api/handler.h"', "api/audit is for every protocol"),
+    ("src/api/audit/audit.h", '"api/handler.h"', "api/audit is for every protocol"),
     ("src/broker/lane_run.c", '"broker/move/follow.h"', "moves are fenced"),
     ("src/engine/ledger/lock.c", '"engine/ledger/move/move.h"', "moves are fenced"),
     ("src/core/a_in.h", "<string.h>", "a private header ends in _private.h"),

@@ -18,7 +18,7 @@
  */
 #include "api/admin/admin.h"
 
-#include "api/change.h"
+#include "api/audit/change.h"
 #include "api/flat/view.h"
 #include "api/handler.h"
 #include "api/limits.h"

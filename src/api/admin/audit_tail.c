@@ -1,12 +1,12 @@
 /*
- * audit_tail.c - GET /v1/admin/audit: the last lines of the audit file (api/audit.h), newest first.
+ * audit_tail.c - GET /v1/admin/audit: the last lines of the audit file (api/audit/audit.h), newest first.
  *
  *      file thread: the last TAIL bytes of the file ──> lines that match, at most `limit`
  *      loop:        {"lines":[...],"looked":812,"whole":false}
  */
 #include "api/admin/admin.h"
 
-#include "api/audit.h"
+#include "api/audit/audit.h"
 #include "api/handler.h"
 #include "api/limits.h"
 #include "base/json/json.h"

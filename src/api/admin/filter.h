@@ -40,7 +40,7 @@ struct admin_filter {
 	struct slice key, share, kind, correlation_id, attribute, body, text, error, group, reason;
 	struct slice priority_min, priority_max, attempts_over, attempts_under; /* numbers as written */
 	slu_time older_than, newer_than;                                        /* 0: not asked for */
-	bool masked;                                                            /* bodies are masked (api/mask.h): one that is not in memory does not match */
+	bool masked;                                                            /* bodies are masked (api/mask/mask.h): one that is not in memory does not match */
 };
 
 /* X(type, at, how, parameter, stored, member). at: the filter in the struct `type`. how: id, word, number (a word in C) or

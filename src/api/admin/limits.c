@@ -8,7 +8,7 @@
  */
 #include "api/admin/admin.h"
 
-#include "api/change.h"
+#include "api/audit/change.h"
 #include "form/retry.h"
 #include "api/flat/view.h"
 #include "api/handler.h"

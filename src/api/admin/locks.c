@@ -16,7 +16,7 @@
  */
 #include "api/admin/admin.h"
 
-#include "api/change.h"
+#include "api/audit/change.h"
 #include "api/handler.h"
 #include "api/limits.h"
 #include "core/locks/lock.h"

@@ -3,7 +3,7 @@
  */
 #include "api/admin/admin.h"
 
-#include "api/audit.h"
+#include "api/audit/audit.h"
 #include "api/handler.h"
 #include "api/nodes.h"
 #include "broker/broker.h"

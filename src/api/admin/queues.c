@@ -3,7 +3,7 @@
  */
 #include "api/admin/admin.h"
 
-#include "api/change.h"
+#include "api/audit/change.h"
 #include "api/flat/flat.h"
 #include "api/flat/policy.h"
 #include "api/flat/view.h"

@@ -7,7 +7,7 @@
  */
 #include "api/admin/admin.h"
 
-#include "api/change.h"
+#include "api/audit/change.h"
 #include "api/flat/view.h"
 #include "api/handler.h"
 #include "duty/definition.h"

@@ -3,8 +3,8 @@
  */
 #include "api/admin/admin.h"
 
-#include "api/audit.h"
-#include "api/change.h"
+#include "api/audit/audit.h"
+#include "api/audit/change.h"
 #include "api/handler.h"
 #include "base/log.h"
 #include "conf/reload.h"

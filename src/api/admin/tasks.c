@@ -8,7 +8,7 @@
  */
 #include "api/admin/admin.h"
 
-#include "api/audit.h"
+#include "api/audit/audit.h"
 #include "api/flat/view.h"
 #include "api/handler.h"
 #include "api/task/tasks.h"

@@ -6,7 +6,7 @@
  */
 #include "api/admin/admin.h"
 
-#include "api/audit.h"
+#include "api/audit/audit.h"
 #include "api/authorize.h"
 #include "api/flat/view.h"
 #include "api/handler.h"

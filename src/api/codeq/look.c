@@ -28,7 +28,7 @@ member_of(struct slice document, const char *wanted)
 	return found;
 }
 
-/* For a caller who may only look: api/mask.h. */
+/* For a caller who may only look: api/mask/mask.h. */
 static void
 hide(struct apicall *a, struct codeq_task *t)
 {

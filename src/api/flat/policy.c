@@ -1,6 +1,6 @@
 #include "api/flat/policy.h"
 
-#include "api/change.h"
+#include "api/audit/change.h"
 #include "api/handler.h"
 #include "api/flat/flat.h"
 #include "api/flat/view.h"

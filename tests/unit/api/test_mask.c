@@ -1,6 +1,6 @@
 #include "test.h"
 
-#include "api/mask.h"
+#include "api/mask/mask.h"
 #include "base/json/json.h"
 #include "engine/message.h"
 

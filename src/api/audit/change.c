@@ -1,4 +1,4 @@
-#include "api/change.h"
+#include "api/audit/change.h"
 
 #include "base/json/json.h"
 

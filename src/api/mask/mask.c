@@ -1,4 +1,4 @@
-#include "api/mask.h"
+#include "api/mask/mask.h"
 
 #include "api/apicall.h"
 #include "auth/identity.h"

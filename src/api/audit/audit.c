@@ -1,7 +1,7 @@
-#include "api/audit.h"
+#include "api/audit/audit.h"
 
 #include "api/apicall.h"
-#include "api/change.h"
+#include "api/audit/change.h"
 #include "api/refusals.h"
 #include "auth/identity.h"
 #include "base/lines.h"

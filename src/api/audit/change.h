@@ -1,5 +1,5 @@
 /*
- * change.h - what was there before and after a change, for its line in the audit file (api/audit.h).
+ * change.h - what was there before and after a change, for its line in the audit file (api/audit/audit.h).
  *
  *      struct change_note n;
  *

@@ -5,7 +5,7 @@
  *       "queue":"mail","shard":"heavy","rule":"tenant","count":2,"ids":["73...","73..."],
  *       "outcome":"ok","request_id":"..."}
  *
- * A change of what has settings has "before" and "after" (api/change.h).
+ * A change of what has settings has "before" and "after" (api/audit/change.h).
  *
  * Every op that changes something or delivers something has a line, also if it failed. An op
  * on several queues has a line per queue. No line contains a payload, a result, a state, a
