@@ -129,6 +129,16 @@ enum outcome caller_release_lock(struct caller *c, const struct lock_held *held,
 enum outcome caller_open_batch(struct caller *c, uint64_t name, uint64_t *id);
 enum outcome caller_close_batch(struct caller *c, uint64_t name, uint64_t id);
 
+/* --- schedules ------------------------------------------------------------------- */
+
+#define CALLS_TICKS "-ticks" /* the end of the name of the queue that gets the messages of schedules */
+
+/* Sets a schedule with that name, which fires each interval, and all ticks that it missed. */
+enum outcome caller_set_schedule(struct caller *c, uint64_t name, unsigned interval_s, bool jitters);
+
+/* verb: "pause" or "resume", which are recorded; "run" or "delete". */
+enum outcome caller_act_on_schedule(struct caller *c, uint64_t name, const char *verb);
+
 /* --- for the end of a round: only these functions record events ---------------------- */
 
 /* Sets the policy of the queue, with these limits. */
@@ -143,6 +153,10 @@ int caller_look(struct caller *c, struct slu_err *err);
 
 /* Records all callbacks. Waits until each batch that was closed has one, for a while. */
 int caller_callbacks(struct caller *c, struct slu_err *err);
+
+/* Records the schedules of the history and all their messages, and deletes the schedules. goes_on: each must fire before, or
+ * it is recorded that it did not. */
+int caller_schedules(struct caller *c, bool goes_on, struct slu_err *err);
 
 /* Redrives up to a thousand dead letters; *n: how many. */
 int caller_redrive(struct caller *c, uint64_t *n, struct slu_err *err);

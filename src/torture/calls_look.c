@@ -28,8 +28,8 @@ is_partial(struct caller *c)
 
 /* Sends a request and requires status 200, of all shards. A shard may still change its owner: then the request is
  * repeated for a while. All requests here may happen twice. */
-static int
-want(struct caller *c, const char *method, struct slu_err *err)
+int
+caller_want(struct caller *c, const char *method, struct slu_err *err)
 {
 	const slu_time end = time_now() + c->patience;
 	struct event e = { 0 };
@@ -51,7 +51,7 @@ want(struct caller *c, const char *method, struct slu_err *err)
 static int
 want_queue(struct caller *c, bool *known, struct slu_err *err)
 {
-	const int rc = want(c, "GET", err);
+	const int rc = caller_want(c, "GET", err);
 
 	*known = rc == 0;
 	return rc && c->http.answer.status == 404 ? 0 : rc;
@@ -89,7 +89,7 @@ caller_setup(struct caller *c, const struct history_limits *limits, struct slu_e
 	if (limits->weights[0])
 		out_limits(&w, limits);
 	json_out_finish(&w);
-	return want(c, "PUT", err);
+	return caller_want(c, "PUT", err);
 }
 
 /* --- counters ---------------------------------------------------------------------- */
@@ -203,9 +203,8 @@ read_page(struct caller *c, struct event *e, char next[static 32], struct slu_er
 	return rc;
 }
 
-static int
-list(struct caller *c, const char *path, const char *more, enum event_kind kind,
-     struct slu_err *err)
+int
+caller_list(struct caller *c, const char *path, const char *more, enum event_kind kind, struct slu_err *err)
 {
 	struct event e = { .kind = (uint8_t)kind, .call = history_look_next(c->history) };
 	char cursor[32] = "";
@@ -249,9 +248,9 @@ try_look(struct caller *c, struct look *before, struct look *after, struct slu_e
 	int rc = caller_count(c, before, err);
 
 	if (!rc)
-		rc = list(c, "/peek", "&state=all", EVENT_ROW, err);
+		rc = caller_list(c, "/peek", "&state=all", EVENT_ROW, err);
 	if (!rc)
-		rc = list(c, "/dlq", "", EVENT_DEAD, err);
+		rc = caller_list(c, "/dlq", "", EVENT_DEAD, err);
 	return rc ? rc : caller_count(c, after, err);
 }
 
@@ -316,7 +315,7 @@ caller_callbacks(struct caller *c, struct slu_err *err)
 	c->queue = name;
 	do {
 		history_cut(h, begin);
-		rc = list(c, "/peek", "&state=all", EVENT_CALLBACK, err);
+		rc = caller_list(c, "/peek", "&state=all", EVENT_CALLBACK, err);
 		if (rc || all_called_back(h, begin))
 			break;
 		sleep_ms(LOOK_PAUSE_MS);
@@ -343,6 +342,6 @@ caller_redrive(struct caller *c, uint64_t *n, struct slu_err *err)
 	caller_place(c, &w);
 	json_out_u64(&w, "limit", PAGE);
 	json_out_finish(&w);
-	rc = want(c, "POST", err);
+	rc = caller_want(c, "POST", err);
 	return rc ? rc : caller_object(c, redriven_fields, N_FIELDS(redriven_fields), n, err);
 }

@@ -20,6 +20,12 @@ void caller_ms(struct json_out *w, const char *name, unsigned ms);
 /* Sends the request; e gets the times and the outcome. */
 enum outcome caller_ask(struct caller *c, const char *method, struct event *e);
 
+/* Sends a request that may happen twice, and requires the status 200. */
+int caller_want(struct caller *c, const char *method, struct slu_err *err);
+
+/* Records a row for each message that the path lists, of the queue of the caller. */
+int caller_list(struct caller *c, const char *path, const char *more, enum event_kind kind, struct slu_err *err);
+
 /* Prepares to read the answer. Returns false if memory runs out. */
 bool caller_read(struct caller *c, struct json *r);
 

@@ -34,6 +34,7 @@ const struct check_rule check_rules[] = {
 	{ "I12", "rate", "no rate is exceeded by the server's time", .whole = rule_rate },
 	{ "I13", "atomic", "an ack that enqueues happens whole or not at all", .whole = rule_atomic },
 	{ "I14", "batch", "a batch that is closed calls back once", .whole = rule_batch },
+	{ "I15", "schedule", "a schedule fires once a tick", .whole = rule_schedule },
 	{ "I4", "lock", "a lock has one holder at a time", .lock = rule_lock },
 	{ "I4", "lock-rising", "the tokens of a lock rise, also over restarts", .lock = rule_lock_rising },
 	{ "I5", "lock-stale", "a client that lost a lock changes nothing", .lock = rule_lock_stale },

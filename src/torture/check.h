@@ -23,6 +23,7 @@
  *      I12  no limit is exceeded
  *      I13  an ack that enqueues happens whole or not at all
  *      I14  a batch calls back once
+ *      I15  a schedule fires once a tick
  *
  * For locks: I1 a committed value stays, I4 one holder at a time and rising tokens, I5 as for
  * messages.

@@ -69,6 +69,9 @@ void rule_atomic(struct check *c);
 /* check_batch.c */
 void rule_batch(struct check *c);
 
+/* check_schedule.c */
+void rule_schedule(struct check *c);
+
 /* check_lock.c */
 void rule_lock(struct check *c, struct event_list all);
 void rule_lock_rising(struct check *c, struct event_list all);

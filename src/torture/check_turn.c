@@ -153,13 +153,25 @@ faults_between(const struct check *c, slu_time from, slu_time to)
 	return n;
 }
 
+/* The push of a claimed message, also if it was not answered: the delivery tells that it happened. */
+static const struct event *
+push_of(const struct check *c, const struct event *claim)
+{
+	const struct event *push = check_note(c, claim)->push;
+	const struct event_list all = check_name(c, claim->name);
+
+	for (size_t i = 0; i < all.n && !push; i++)
+		push = all.at[i]->kind == EVENT_PUSH && all.at[i]->outcome == OUTCOME_UNKNOWN ? all.at[i] : NULL;
+	return push;
+}
+
 /* Counts deliveries of other shares since the message was accepted, or since the last delivery of its share. */
 static void
 count_others(const struct check *c, size_t at, const struct event *push, unsigned count[4], const struct event *first[4])
 {
 	for (size_t i = at; i-- > 0;) {
 		const struct event *e = c->by_token[i];
-		const struct event *of = check_note(c, e)->push;
+		const struct event *of = push_of(c, e);
 
 		if (e->end < push->start)
 			return; /* and all before it */

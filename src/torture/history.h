@@ -38,6 +38,10 @@ enum event_kind {
 	EVENT_GAUGE,    /* at rest: `name` open files, `id` bytes of memory */
 	EVENT_BATCH,    /* the close of a batch; `name` is in its callback */
 	EVENT_CALLBACK, /* a callback that is there at the end of a round; `name`: of its batch */
+	EVENT_SCHEDULE, /* a schedule is set, `until`: its interval; or paused or resumed, `waits`. `name` is in its messages */
+	EVENT_TICK,     /* a message of a schedule that is there at the end of a round; `name`: of the schedule; `due`: its tick */
+	EVENT_FIRINGS,  /* a schedule at the end of a round: `id` ticks fired, `token` were missed; FAILED: it is gone; `damaged`:
+			 * it did not go on */
 	/* Locks: `key` is the lock; `until` and the times are by the client's clock. */
 	EVENT_ACQUIRE, /* `until`: the lease lasts at least so long, unless released */
 	EVENT_READ,    /* `name`: the value in its state; 0 = none */

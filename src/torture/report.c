@@ -22,6 +22,7 @@ static const struct {
 	{ EVENT_ACQUIRE, "acquires" },
 	{ EVENT_UPDATE, "updates" },
 	{ EVENT_RELEASE, "releases" },
+	{ EVENT_TICK, "ticks" },
 };
 
 enum {
@@ -166,7 +167,7 @@ report_text(struct torture *t, const char *again, FILE *out)
 		text_findings(t, out);
 		text_log(t, out);
 	} else {
-		fprintf(out, "\npassed: every promise was kept (I1 to I14)%s\n",
+		fprintf(out, "\npassed: every promise was kept (I1 to I15)%s\n",
 			t->interrupted ? ", until the run was stopped" : "");
 	}
 	fprintf(out, "again: %s\n", again);

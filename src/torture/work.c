@@ -309,7 +309,7 @@ run_worker(void *arg)
 	return NULL;
 }
 
-/* The number of threads: producers, consumers, lockers, one that disconnects, and one that makes batches. */
+/* The threads: producers, consumers, lockers, one that disconnects, one that makes batches, and one that sets schedules. */
 static void (*work_of(const struct torture_conf *conf, unsigned number))(struct torture_worker *w)
 {
 	if (number < conf->producers)
@@ -320,7 +320,9 @@ static void (*work_of(const struct torture_conf *conf, unsigned number))(struct 
 	number -= conf->consumers;
 	if (number < conf->lockers)
 		return work_locks;
-	return number == conf->lockers ? vanish : work_batches;
+	number -= conf->lockers;
+	return number == 0 ? vanish : number == 1 ? work_batches
+						  : work_schedules;
 }
 
 static int
@@ -339,7 +341,7 @@ start_worker(struct torture_worker *w, struct torture *t, unsigned number, struc
 int
 crew_start(struct crew **out, struct torture *t, struct slu_err *err)
 {
-	const unsigned n = t->conf->producers + t->conf->consumers + t->conf->lockers + (t->conf->plain ? 1 : 2);
+	const unsigned n = t->conf->producers + t->conf->consumers + t->conf->lockers + (t->conf->plain ? 1 : 3);
 	struct crew *crew = mem_zalloc(sizeof *crew + n * sizeof crew->workers[0]);
 	int rc = 0;
 

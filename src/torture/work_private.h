@@ -34,6 +34,9 @@ struct push_item work_item(struct torture *t, struct dice *d);
 /* The thread of a client that makes batches (work_batch.c). */
 void work_batches(struct torture_worker *w);
 
+/* The thread of a client that sets schedules (work_schedule.c). */
+void work_schedules(struct torture_worker *w);
+
 /* The thread of a locker (work_lock.c): takes locks, counts in their state, releases them. */
 void work_locks(struct torture_worker *w);
 

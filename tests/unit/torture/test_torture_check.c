@@ -191,6 +191,10 @@ apply(struct history *h, const struct change *c)
 	SET(0, end, 240), SET(0, granted, 1230) }
 #define ENQUEUED_BY_B .edits = { SET(PUSH_F, outcome, OUTCOME_UNKNOWN), SET(PUSH_F, parent, B), SET(PUSH_F, token, 12) }
 #define CALLBACK(message) { .kind = EVENT_CALLBACK, .id = message, .name = 9 }
+#define SCHEDULE { .kind = EVENT_SCHEDULE, .name = 9, .until = 10 }
+#define PAUSE { .kind = EVENT_SCHEDULE, .name = 9, .waits = true }
+#define TICK(message, tick) { .kind = EVENT_TICK, .id = message, .name = 9, .due = tick }
+#define FIRINGS(fired, missed) { .kind = EVENT_FIRINGS, .name = 9, .id = fired, .token = missed }
 #define GAUGE(files, bytes) { .kind = EVENT_GAUGE, .name = files, .id = bytes }
 
 static const struct change breaks[] = {
@@ -247,6 +251,15 @@ static const struct change breaks[] = {
 	{ "batch", "a batch that called back twice", .add = { { .kind = EVENT_BATCH, .name = 9 }, CALLBACK(7), CALLBACK(8) } },
 	{ "batch", "a batch that called back and was not closed",
 	  .add = { { .kind = EVENT_BATCH, .name = 9, .outcome = OUTCOME_FAILED }, CALLBACK(7) } },
+	{ "schedule", "a tick that fired twice", .add = { SCHEDULE, TICK(7, 20), TICK(8, 20), FIRINGS(2, 0) } },
+	{ "schedule", "a message between two ticks", .add = { SCHEDULE, TICK(7, 20), TICK(8, 35), FIRINGS(1, 9) } },
+	{ "schedule", "a tick that nobody calls missed", .add = { SCHEDULE, TICK(7, 20), TICK(8, 50), FIRINGS(2, 1) } },
+	{ "schedule", "a firing whose message is not there", .add = { SCHEDULE, TICK(7, 20), FIRINGS(2, 0) } },
+	{ "schedule", "a schedule that is gone",
+	  .add = { SCHEDULE, { .kind = EVENT_FIRINGS, .name = 9, .outcome = OUTCOME_FAILED } } },
+	{ "schedule", "a schedule that does not go on", .add = { SCHEDULE, { .kind = EVENT_FIRINGS, .name = 9, .damaged = true } } },
+	{ "schedule", "a schedule that was refused, and fired",
+	  .add = { { .kind = EVENT_SCHEDULE, .name = 9, .until = 10, .outcome = OUTCOME_FAILED }, TICK(7, 20) } },
 	{ "exit", "the server ended by itself", .add = { { .kind = EVENT_EXIT, .start = 250, .end = 250, .id = 6 } } },
 	{ "bounded", "files that stay open", .add = { GAUGE(20, 10 * MIB), GAUGE(200, 10 * MIB) } },
 	{ "bounded", "memory that grows", .add = { GAUGE(20, 10 * MIB), GAUGE(20, 300 * MIB) } },
@@ -283,6 +296,9 @@ static const struct change keeps[] = {
 	  .limits = { .weights = { 5, 1, 1, 1 } } },
 	{ "", "a message of the same share came meanwhile", CLAIM_D_LAST, .edits = { SET(PUSH_D, share, 1), SET(PUSH_C, share, 1) },
 	  .limits = { .weights = { 7, 3, 1, 1 } } },
+	{ "", "a message of the same share came meanwhile, whose push was not answered", CLAIM_D_LAST,
+	  .edits = { SET(PUSH_D, share, 1), SET(PUSH_C, share, 1), SET(PUSH_C, outcome, OUTCOME_UNKNOWN), SET(PUSH_C, id, 0) },
+	  .limits = { .weights = { 7, 3, 1, 1 } } },
 	{ "", "a message of a worse priority waits longer", CLAIM_D_LAST, .edits = { SET(PUSH_D, share, 1), SET(PUSH_D, priority, 1) },
 	  .limits = { .weights = { 1, 3, 1, 1 } } },
 	{ "", "turns begin anew at a fault", CLAIM_D_LAST, .edits = { SET(PUSH_D, share, 1) }, .limits = { .weights = { 1, 1, 1, 1 } },
@@ -291,6 +307,15 @@ static const struct change keeps[] = {
 	{ "", "an unknown ack did not enqueue", ENQUEUED_BY_B, .row = { 2, B, STATE_READY } },
 	{ "", "a batch that called back", .add = { { .kind = EVENT_BATCH, .name = 9 }, CALLBACK(7) } },
 	{ "", "an unknown close", .add = { { .kind = EVENT_BATCH, .name = 9, .outcome = OUTCOME_UNKNOWN } } },
+	{ "", "ticks of two schedules", .add = { SCHEDULE, TICK(7, 20), { .kind = EVENT_TICK, .name = 10, .id = 8, .due = 25 }, FIRINGS(1, 0) } },
+	{ "", "ticks that were missed", .add = { SCHEDULE, TICK(7, 20), TICK(8, 50), FIRINGS(2, 2) } },
+	{ "", "a pause passed over ticks", .add = { SCHEDULE, PAUSE, TICK(7, 20), TICK(8, 50) } },
+	{ "", "a message whose firing a pause overtook", .add = { SCHEDULE, PAUSE, TICK(7, 20), FIRINGS(0, 0) } },
+	{ "", "a schedule that was refused, and set at the next try",
+	  .add = { { .kind = EVENT_SCHEDULE, .name = 9, .until = 10, .outcome = OUTCOME_FAILED }, SCHEDULE, TICK(7, 20), FIRINGS(1, 0) } },
+	{ "", "a schedule whose set was not answered, and is not there",
+	  .add = { { .kind = EVENT_SCHEDULE, .name = 9, .until = 10, .outcome = OUTCOME_UNKNOWN },
+		   { .kind = EVENT_FIRINGS, .name = 9, .outcome = OUTCOME_FAILED } } },
 	{ "", "tokens of several shards", .edits = { SET(CLAIM_C, token, 12) }, .several = true, .token_floor = 10 },
 	{ "", "a row whose payload was left out", .edits = { SET(ROW_D, name, 0) } },
 };
