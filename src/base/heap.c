@@ -346,6 +346,29 @@ heap_remove(struct heap *h, uint32_t pos)
 	remove_at(h, heap_index(h, pos));
 }
 
+/* Nodes in order: it leaves, and comes again. */
+static void
+move_in_order(struct heap *h, uint32_t i, const struct heap_node *node)
+{
+	remove_at(h, i);
+	heap_push(h, (struct rank){ .a = node->a, .b = node->b, .c = node->c }, node->handle);
+}
+
+void
+heap_move(struct heap *h, uint32_t pos, struct rank rank)
+{
+	const uint32_t i = heap_index(h, pos);
+	const struct heap_node node = { .a = rank.a, .b = rank.b, .c = rank.c, .handle = h->nodes[i].handle };
+
+	assert(i < h->n);
+	if (!h->mixed)
+		move_in_order(h, i, &node);
+	else if (i > 0 && before(&node, &h->nodes[(i - 1) / ARITY]))
+		sift_up(h, i, &node);
+	else
+		sift_down(h, i, &node);
+}
+
 uint32_t
 heap_pop(struct heap *h)
 {

@@ -105,6 +105,9 @@ uint32_t heap_pop(struct heap *h);
 /* Removes the node at the position that its item stores. */
 void heap_remove(struct heap *h, uint32_t pos);
 
+/* Gives the node at the position that its item stores another rank: heap_remove and heap_push at once. */
+void heap_move(struct heap *h, uint32_t pos, struct rank rank);
+
 /* Removes the last node of the array, some high one, and returns its handle: no other node moves. */
 uint32_t heap_drop_last(struct heap *h);
 

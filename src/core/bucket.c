@@ -2,16 +2,16 @@
 
 #include <assert.h>
 
-/* How long n tokens take to come: at most 2^32 * 1e9, which fits. */
-static slu_time
-time_of(const struct bucket_rule *r, uint32_t n)
+/* At most 2^32 * 1e9, which fits. */
+slu_time
+bucket_time(const struct bucket_rule *r, uint32_t n)
 {
 	assert(r->rate >= 1 && r->rate <= BUCKET_RATE_MAX);
 	return (slu_time)n * SLU_SEC / r->rate;
 }
 
-static uint32_t
-burst_of(const struct bucket_rule *r)
+uint32_t
+bucket_burst(const struct bucket_rule *r)
 {
 	return r->burst ? r->burst : r->rate;
 }
@@ -19,8 +19,8 @@ burst_of(const struct bucket_rule *r)
 slu_time
 bucket_wait(const struct bucket_rule *r, slu_time full, uint32_t n, slu_time now)
 {
-	const uint32_t burst = burst_of(r);
-	const slu_time room = time_of(r, burst) - time_of(r, n < burst ? n : burst);
+	const uint32_t burst = bucket_burst(r);
+	const slu_time room = bucket_time(r, burst) - bucket_time(r, n < burst ? n : burst);
 	const slu_time missing = full > now ? full - now : 0;
 
 	return missing > room ? missing - room : 0;
@@ -29,7 +29,7 @@ bucket_wait(const struct bucket_rule *r, slu_time full, uint32_t n, slu_time now
 uint32_t
 bucket_tokens(const struct bucket_rule *r, slu_time full, slu_time now)
 {
-	uint32_t low = 0, high = burst_of(r);
+	uint32_t low = 0, high = bucket_burst(r);
 
 	while (low < high) { /* by bucket_wait, so that both round the same */
 		const uint32_t n = high - (high - low) / 2;
@@ -46,7 +46,7 @@ slu_time
 bucket_take(const struct bucket_rule *r, slu_time full, uint32_t n, slu_time now)
 {
 	const slu_time from = full > now ? full : now;
-	const slu_time cost = time_of(r, n);
+	const slu_time cost = bucket_time(r, n);
 
 	return from > SLU_NEVER - cost ? SLU_NEVER : from + cost;
 }

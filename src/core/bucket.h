@@ -33,6 +33,10 @@ struct bucket_rule {
 	uint32_t burst; /* 0: the same as rate */
 };
 
+/* How long n tokens take to come, and the tokens of a full bucket. */
+slu_time bucket_time(const struct bucket_rule *r, uint32_t n);
+uint32_t bucket_burst(const struct bucket_rule *r);
+
 /* How long until n tokens are there; 0: now. */
 slu_time bucket_wait(const struct bucket_rule *r, slu_time full, uint32_t n, slu_time now);
 

@@ -22,6 +22,8 @@ apply_claim(struct ledger *l, struct ledger_queue *q, uint32_t h, const struct c
 	if (q->shares && !l->replaying)
 		ledger_share_charge(l, q, h);
 	ledger_leave(l, q, h);
+	if (q->shares)
+		shares_place(q->shares);
 	ledger_enter_lease(l, q, h, &lease, c->until);
 	pace_add(&q->pace, c->at);
 	m->flags = (uint8_t)((m->flags | MSG_HOLDS) & ~MSG_EXTENDED);

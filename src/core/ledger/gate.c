@@ -36,6 +36,21 @@ park(struct ledger *l, struct ledger_queue *q, struct queue_gate *x, uint32_t h)
 	x->epoch = g->epoch;
 }
 
+/* GATES-5: where the hint of a gate of the message is kept; `none` if nowhere. */
+static uint32_t *
+hint_of(const struct ledger *l, const struct ledger_queue *q, const struct msg *m, enum gate_kind kind, uint32_t *none)
+{
+	struct msg_lane *lane = m->flags & MSG_LANED ? ledger_lane(l, m->home) : NULL;
+
+	if (kind == GATE_KEY && lane)
+		return &lane->key_gate;
+	if (kind == GATE_SHARE && ledger_flow_of(l, m) != SHARES_PLAIN)
+		return shares_gate(q->shares, lane->flow);
+	if (kind == GATE_VALUE && lane)
+		return values_gate(q->values, lane->strand);
+	return none;
+}
+
 /* The gate at which the message is parked. */
 static uint32_t
 gate_of(const struct ledger *l, const struct ledger_queue *q, const struct msg *m)
@@ -78,15 +93,17 @@ ledger_gate_unpark(struct ledger *l, struct ledger_queue *q, uint32_t h)
 
 	release(l, q, gate_at(q->gates, x));
 	if (gate_at(q->gates, x)->pos == HEAP_OUT)
-		(void)gates_rank(q->gates, x, SLU_NEVER); /* only the message needed it */
+		(void)gates_rank(q->gates, x, l->now); /* it is open: perhaps only the message needed it */
 }
 
 bool
 ledger_gate_parks(struct ledger *l, struct ledger_queue *q, uint32_t h)
 {
 	const struct msg *m = ledger_msg(l, h);
-	const uint32_t x = m->flags & MSG_KEYED ? gates_find(q->gates, GATE_KEY, ledger_key_of(l, m)->hash) : SLAB_NONE;
+	uint32_t hint = SLAB_NONE, x = SLAB_NONE;
 
+	if ((m->flags & MSG_KEYED) && q->gates->slab.used)
+		x = gates_find_at(q->gates, GATE_KEY, ledger_key_of(l, m)->hash, hint_of(l, q, m, GATE_KEY, &hint));
 	if (x == SLAB_NONE || !gate_at(q->gates, x)->until)
 		return false;
 	park(l, q, gate_at(q->gates, x), h);
@@ -180,14 +197,25 @@ set_gate(struct ledger *l, struct ledger_queue *q, uint32_t h, slu_time now)
 }
 
 static void
+count(struct ledger *l, struct ledger_queue *q)
+{
+	if (!q->gates->changed)
+		return;
+	q->gates->changed = false;
+	ledger_count_heaps(l, q);
+}
+
+static void
 rest(struct ledger *l, struct ledger_queue *q)
 {
 	ledger_wake(l, q, gates_next_due(q->gates));
 	if (!gates_are_rated(q->gates) && q->gates->slab.used == 0) {
 		gates_free(q->gates);
 		q->gates = NULL;
+		ledger_count_heaps(l, q);
+		return;
 	}
-	ledger_count_heaps(l, q);
+	count(l, q);
 }
 
 void
@@ -206,6 +234,7 @@ ledger_gates_turn(struct ledger *l, struct ledger_queue *q, slu_time now, uint32
 		set_gate(l, q, h, now);
 		n++;
 	}
+	n += gates_sweep(q->gates, now, max - n);
 	if (n)
 		rest(l, q);
 	return n;
@@ -218,20 +247,8 @@ ledger_gates_reserve(struct ledger *l, struct ledger_queue *q)
 {
 	const int rc = gates_reserve(q->gates, GATE_KINDS);
 
-	ledger_count_heaps(l, q);
+	count(l, q);
 	return rc;
-}
-
-static void
-charge(struct ledger *l, struct ledger_queue *q, enum gate_kind kind, uint64_t name, slu_time now)
-{
-	uint32_t h;
-
-	if (!q->gates->rules[kind].rate)
-		return;
-	h = gates_make(q->gates, kind, name);
-	gates_take(q->gates, h, now);
-	set_gate(l, q, h, now);
 }
 
 static uint64_t
@@ -240,15 +257,27 @@ share_hash(const struct ledger *l, const struct ledger_queue *q, const struct ms
 	return ledger_flow_of(l, m) != SHARES_PLAIN ? shares_hash(q->shares, ledger_flow_of(l, m)) : 0;
 }
 
+static void
+charge(struct ledger *l, struct ledger_queue *q, const struct msg *m, enum gate_kind kind, slu_time now)
+{
+	uint32_t none = SLAB_NONE, h;
+
+	if (!q->gates->rules[kind].rate)
+		return;
+	h = gates_make_at(q->gates, kind, ledger_gate_name(l, q, m, kind), hint_of(l, q, m, kind, &none));
+	if (gates_take(q->gates, h, now))
+		set_gate(l, q, h, now);
+}
+
 void
 ledger_gates_charge(struct ledger *l, struct ledger_queue *q, const struct msg *m, slu_time now)
 {
-	charge(l, q, GATE_QUEUE, 0, now);
-	charge(l, q, GATE_SHARE, share_hash(l, q, m), now);
+	charge(l, q, m, GATE_QUEUE, now);
+	charge(l, q, m, GATE_SHARE, now);
 	if (m->flags & MSG_KEYED)
-		charge(l, q, GATE_KEY, ledger_key_of(l, m)->hash, now);
+		charge(l, q, m, GATE_KEY, now);
 	if (ledger_strand_of(l, m) != SLAB_NONE)
-		charge(l, q, GATE_VALUE, ledger_value_hash(l, q, m), now);
+		charge(l, q, m, GATE_VALUE, now);
 	rest(l, q);
 }
 
@@ -328,12 +357,16 @@ ledger_hold(struct ledger *l, uint32_t queue, const struct ledger_scope *scope, 
 /* ---- Settings ---- */
 
 static void
-read_rules(const struct policy *p, struct bucket_rule rules[static GATE_KINDS])
+read_rules(const struct policy *p, struct gates *g)
 {
-	rules[GATE_QUEUE] = (struct bucket_rule){ p->rate, p->rate_burst };
-	rules[GATE_SHARE] = (struct bucket_rule){ p->share_rate, p->share_rate_burst };
-	rules[GATE_KEY] = (struct bucket_rule){ p->key_rate, p->key_rate_burst };
-	rules[GATE_VALUE] = (struct bucket_rule){ p->attribute_rate, p->attribute_rate_burst };
+	const struct bucket_rule rules[GATE_KINDS] = {
+		[GATE_QUEUE] = { p->rate, p->rate_burst },
+		[GATE_SHARE] = { p->share_rate, p->share_rate_burst },
+		[GATE_KEY] = { p->key_rate, p->key_rate_burst },
+		[GATE_VALUE] = { p->attribute_rate, p->attribute_rate_burst },
+	};
+
+	gates_set_rules(g, rules);
 }
 
 int
@@ -353,7 +386,7 @@ ledger_gates_make(struct ledger *l, struct ledger_queue *q, const struct policy 
 void
 ledger_gates_set(struct ledger *l, struct ledger_queue *q, slu_time now)
 {
-	read_rules(q->policy, q->gates->rules);
+	read_rules(q->policy, q->gates);
 	if (gates_are_rated(q->gates))
 		(void)gates_make(q->gates, GATE_QUEUE, 0); /* closed if a bucket has no token since the start */
 	else

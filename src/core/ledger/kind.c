@@ -19,33 +19,31 @@ int
 ledger_kind_reserve(struct ledger *l, struct ledger_queue *q, struct slice kind, uint32_t *flow)
 {
 	int rc = q->kinds ? 0 : values_new(&q->kinds, &l->msgs, &q->secret);
+	uint32_t strand = *flow & ~(uint32_t)LANE_KIND;
 
-	if (!rc)
-		rc = values_reserve(q->kinds, kind, SHARES_PLAIN, flow);
-	*flow |= LANE_KIND;
+	if (!rc && values_is_strand(q->kinds, strand, kind, SHARES_PLAIN))
+		rc = values_room(q->kinds, strand);
+	else if (!rc)
+		rc = values_reserve(q->kinds, kind, SHARES_PLAIN, &strand);
+	*flow = strand | LANE_KIND;
 	return rc;
 }
 
-uint32_t
-ledger_kind_attach(struct ledger_queue *q, struct slice kind)
+void
+ledger_kind_attach(struct ledger_queue *q, uint32_t flow)
 {
-	uint32_t strand;
-	const int rc = values_reserve(q->kinds, kind, SHARES_PLAIN, &strand);
-
-	assert(rc == 0); /* reserved */
-	(void)rc;
-	values_hold(q->kinds, strand);
-	return strand | LANE_KIND;
+	values_hold(q->kinds, flow & ~(uint32_t)LANE_KIND);
 }
 
 void
-ledger_kind_detach(struct ledger_queue *q, uint32_t flow)
+ledger_kind_detach(struct ledger *l, struct ledger_queue *q, uint32_t flow)
 {
 	values_drop(q->kinds, flow & ~(uint32_t)LANE_KIND);
 	if (values_count(q->kinds))
 		return;
 	values_free(q->kinds);
 	q->kinds = NULL;
+	ledger_count_heaps(l, q);
 }
 
 bool

@@ -4,100 +4,136 @@
  *      message ── home ──> lane ──> key, or none
  *                               ├─> flow: share and priority; kind; SHARES_PLAIN: neither
  *                               └─> strand: value and flow; or none
+ *
+ * A message with all of these would cost a look-up of its share, flow, value, strand and lane, twice. Most messages of a key have
+ * the share and the value of the one before, so most look-ups are a look at its lane.
+ *
+ *  LANE-1  A lane exists while messages name it. Two lanes of a queue may be equal.
+ *  LANE-2  A new message with a key gets the lane of the last message of its key; one without a key gets the last lane of its strand,
+ *          or else of its kind or flow. If that is not the right one, it gets a new one.
+ *  LANE-3  What deciding has found for applying, and the last lane of a strand or flow, may be gone or of something else: it is
+ *          compared with the message before it counts.
  */
 #include "core/ledger/ledger_kind.h"
 #include "core/ledger/ledger_private.h"
 
 #include <assert.h>
 
-static uint64_t
-hash_lane(const struct msg_lane *at)
+/* LANE-3: the lane, or NULL if it is gone. */
+static const struct msg_lane *
+lane_if(const struct ledger *l, uint32_t h)
 {
-	return hash_number((uint64_t)at->flow << 32 | at->key) ^ hash_number((uint64_t)(at->strand + 1) << 32 | at->queue);
+	const struct msg_lane *lane = h < l->lanes.fresh && slab_has(&l->lanes, h) ? ledger_lane(l, h) : NULL;
+
+	return lane && lane->refs ? lane : NULL;
 }
 
-static uint64_t
-lane_hash(const void *lanes, uint32_t h)
-{
-	return hash_lane(slab_at(lanes, h));
-}
-
-static bool
-lane_is(const void *lanes, uint32_t h, const void *key)
-{
-	const struct msg_lane *a = slab_at(lanes, h), *b = key;
-
-	return a->queue == b->queue && a->key == b->key && a->flow == b->flow && a->strand == b->strand;
-}
-
-void
-ledger_lanes_init(struct ledger *l)
-{
-	slab_init(&l->lanes, sizeof(struct msg_lane));
-	map_init(&l->lane_of, &l->lanes, lane_hash, lane_is);
-}
-
-void
-ledger_lanes_release(struct ledger *l)
-{
-	map_release(&l->lane_of);
-	slab_release(&l->lanes);
-}
-
+/* The lane of the last message of the key, or SLAB_NONE. */
 static uint32_t
-make_lane(struct ledger *l, const struct msg_lane *name)
+lane_of_key(const struct ledger *l, uint32_t key)
 {
-	const uint32_t h = slab_new(&l->lanes);
-	int rc;
+	const struct order_key *k = ledger_key(l, key);
+	const uint32_t h = k->held.first != SLAB_NONE ? k->held.last : k->head;
 
-	assert(h != SLAB_NONE); /* reserved */
-	*(struct msg_lane *)slab_at(&l->lanes, h) = *name;
-	rc = map_insert(&l->lane_of, hash_lane(name), h);
-	assert(rc == 0); /* reserved */
-	(void)rc;
-	return h;
+	return h != SLAB_NONE && ledger_msg(l, h)->flags & MSG_LANED ? ledger_msg(l, h)->home : SLAB_NONE;
+}
+
+/* The place to compare a new message with first. */
+static struct lane_place
+guess(const struct ledger *l, const struct ledger_queue *q, const struct change *c)
+{
+	const uint32_t key = c->key ? ledger_key_find(l, c->queue, c->key) : SLAB_NONE;
+	const struct msg_lane *lane = key == SLAB_NONE ? NULL : lane_if(l, lane_of_key(l, key));
+
+	if (!lane || lane->queue != q->handle)
+		return (struct lane_place){ SLAB_NONE, SLAB_NONE };
+	return (struct lane_place){ lane->flow, lane->strand };
+}
+
+/* Finds the place of a new message, and reserves room for it there. *at: a guess. */
+static int
+reserve_place(struct ledger *l, struct ledger_queue *q, const struct change *c, struct lane_place *at)
+{
+	int rc = 0;
+
+	if (kind_is(c->share))
+		rc = ledger_kind_reserve(l, q, c->share, &at->flow);
+	else if (c->share.n)
+		rc = ledger_share_reserve(l, q, c, &at->flow);
+	else
+		at->flow = SHARES_PLAIN;
+	if (!rc && c->value.n)
+		return ledger_value_reserve(l, q, c->value, at->flow, &at->strand);
+	at->strand = SLAB_NONE;
+	return rc;
 }
 
 int
 ledger_lane_reserve(struct ledger *l, const struct change *c)
 {
 	struct ledger_queue *q = ledger_queue(l, c->queue);
-	uint32_t flow = SHARES_PLAIN;
-	int rc = 0;
+	int rc;
 
-	if (kind_is(c->share))
-		rc = ledger_kind_reserve(l, q, c->share, &flow);
-	else if (c->share.n)
-		rc = ledger_share_reserve(l, q, c, &flow);
-	if (!rc && c->value.n)
-		rc = ledger_value_reserve(l, q, c->value, flow);
+	l->place = guess(l, q, c);
+	rc = reserve_place(l, q, c, &l->place);
 	if (!rc)
 		rc = slab_reserve(&l->lanes, 1);
-	if (!rc)
-		rc = map_reserve(&l->lane_of, 1);
 	ledger_share_count(l, q);
 	return rc;
+}
+
+/* Where the last lane is, of messages without a key. */
+static uint32_t *
+last_lane(const struct ledger_queue *q, const struct msg_lane *of)
+{
+	if (of->strand != SLAB_NONE)
+		return values_lane(q->values, of->strand);
+	return of->flow & LANE_KIND ? values_lane(q->kinds, of->flow & ~(uint32_t)LANE_KIND) : shares_lane(q->shares, of->flow);
+}
+
+static bool
+is_same(const struct msg_lane *a, const struct msg_lane *b)
+{
+	return a && a->queue == b->queue && a->key == b->key && a->flow == b->flow && a->strand == b->strand;
+}
+
+/* LANE-2 */
+static uint32_t
+find_lane(struct ledger *l, const struct ledger_queue *q, const struct msg_lane *name)
+{
+	uint32_t of_key = name->key != SLAB_NONE ? lane_of_key(l, name->key) : SLAB_NONE;
+	uint32_t *const last = name->key != SLAB_NONE ? &of_key : last_lane(q, name);
+
+	if (is_same(lane_if(l, *last), name))
+		return *last;
+	*last = slab_new(&l->lanes);
+	assert(*last != SLAB_NONE); /* reserved */
+	*ledger_lane(l, *last) = *name;
+	return *last;
 }
 
 void
 ledger_lane_attach(struct ledger *l, struct ledger_queue *q, struct msg *m, const struct change *c)
 {
-	struct msg_lane name = {
+	struct lane_place at = l->place;
+	const int rc = reserve_place(l, q, c, &at);
+	const struct msg_lane name = {
 		.queue = c->queue,
 		.key = m->flags & MSG_KEYED ? m->home : SLAB_NONE,
-		.flow = SHARES_PLAIN,
-		.strand = SLAB_NONE,
+		.flow = at.flow,
+		.strand = at.strand,
+		.key_gate = SLAB_NONE,
 	};
-	uint32_t h;
 
+	assert(rc == 0); /* reserved */
+	(void)rc;
 	if (kind_is(c->share))
-		name.flow = ledger_kind_attach(q, c->share);
+		ledger_kind_attach(q, at.flow);
 	else if (c->share.n)
-		name.flow = ledger_share_attach(l, q, c);
+		ledger_share_attach(l, q, at.flow);
 	if (c->value.n)
-		name.strand = ledger_value_attach(l, q, c->value, name.flow);
-	h = map_find(&l->lane_of, hash_lane(&name), &name);
-	m->home = h == MAP_NONE ? make_lane(l, &name) : h;
+		ledger_value_attach(l, q, at.strand);
+	m->home = find_lane(l, q, &name);
 	m->flags |= MSG_LANED;
 	ledger_lane(l, m->home)->refs++;
 }
@@ -110,14 +146,12 @@ ledger_lane_detach(struct ledger *l, struct ledger_queue *q, const struct msg *m
 	if (lane->strand != SLAB_NONE)
 		values_drop(q->values, lane->strand);
 	if (lane->flow != SHARES_PLAIN && lane->flow & LANE_KIND)
-		ledger_kind_detach(q, lane->flow);
+		ledger_kind_detach(l, q, lane->flow);
 	else if (lane->flow != SHARES_PLAIN)
 		shares_drop(q->shares, lane->flow);
-	if (--lane->refs == 0) {
-		map_remove(&l->lane_of, hash_lane(lane), m->home);
+	if (--lane->refs == 0)
 		slab_free(&l->lanes, m->home);
-	}
-	ledger_value_rest(q);
+	ledger_value_rest(l, q);
 	ledger_share_count(l, q);
 }
 
@@ -125,8 +159,11 @@ ledger_lane_detach(struct ledger *l, struct ledger_queue *q, const struct msg *m
 static struct change
 lane_at(const struct ledger *l, uint32_t h, int32_t prio)
 {
+	const struct msg *m = ledger_msg(l, h);
+
 	return (struct change){
-		.queue = ledger_home(l, ledger_msg(l, h)),
+		.queue = ledger_home(l, m),
+		.key = m->flags & MSG_KEYED ? ledger_key_of(l, m)->hash : 0,
 		.share = ledger_line_of(l, ledger_msg(l, h)),
 		.value = ledger_value_of(l, h),
 		.prio = prio,

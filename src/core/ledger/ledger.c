@@ -105,10 +105,10 @@ init_parts(struct ledger *l)
 	map_init(&l->queue_names, &l->queues, queue_hash, queue_is);
 	heap_init(&l->agenda, &l->queues, offsetof(struct ledger_queue, pos));
 	l->trend_first = l->trend_last = SLAB_NONE;
-	l->found = l->woken = l->leaving = l->weighed = l->changed = l->broken = l->uncounted = SLAB_NONE;
+	l->found = l->woken = l->leaving = l->weighed = l->changed = l->broken = l->uncounted = l->found_key = SLAB_NONE;
 	slab_init(&l->keys, sizeof(struct order_key));
 	map_init(&l->key_hashes, &l->keys, key_hash, key_is);
-	ledger_lanes_init(l);
+	slab_init(&l->lanes, sizeof(struct msg_lane));
 	idem_init(&l->idem);
 	l->idem.count = remembered_of;
 	l->idem.arg = l;
@@ -183,7 +183,7 @@ ledger_free(struct ledger *l)
 	trend_free(l->sum);
 	results_release(&l->results);
 	idem_release(&l->idem);
-	ledger_lanes_release(l);
+	slab_release(&l->lanes);
 	map_release(&l->key_hashes);
 	slab_release(&l->keys);
 	heap_release(&l->agenda);

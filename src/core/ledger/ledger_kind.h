@@ -6,12 +6,12 @@
 
 #include "core/ledger/ledger_private.h"
 
-/* Reserves the memory that a message of the kind needs, and finds its flow; adds a new message, and returns the flow. */
+/* Reserves the memory that a message of the kind needs, and finds its flow; adds a new message. *flow: a guess, or SLAB_NONE. */
 int ledger_kind_reserve(struct ledger *l, struct ledger_queue *q, struct slice kind, uint32_t *flow);
-uint32_t ledger_kind_attach(struct ledger_queue *q, struct slice kind);
+void ledger_kind_attach(struct ledger_queue *q, uint32_t flow);
 
 /* A message of the kind of this flow is gone. */
-void ledger_kind_detach(struct ledger_queue *q, uint32_t flow);
+void ledger_kind_detach(struct ledger *l, struct ledger_queue *q, uint32_t flow);
 
 /* Returns whether the queue has messages of this kind, or may have one more kind. */
 bool ledger_kind_fits(const struct ledger_queue *q, struct slice kind);

@@ -77,13 +77,21 @@ enum {
 
 _Static_assert((unsigned)LANE_KIND &(unsigned)SHARES_PLAIN, "both are no flow");
 
-/* The place of messages with a share, a kind or a value: their key, flow and strand. */
+/* The place of messages with a share, a kind or a value: their key, flow and strand. `refs` is behind the first 8 bytes, which a
+ * free item of a slab does not keep. */
 struct msg_lane {
-	uint32_t refs; /* messages, in any state */
 	uint32_t queue;
-	uint32_t key;    /* SLAB_NONE: no key */
-	uint32_t flow;   /* of the shares of the queue, or SHARES_PLAIN; or LANE_KIND and a strand of its kinds */
-	uint32_t strand; /* of the values of the queue, or SLAB_NONE */
+	uint32_t key;      /* SLAB_NONE: no key */
+	uint32_t flow;     /* of the shares of the queue, or SHARES_PLAIN; or LANE_KIND and a strand of its kinds */
+	uint32_t strand;   /* of the values of the queue, or SLAB_NONE */
+	uint32_t refs;     /* messages, in any state; 0: it is free */
+	uint32_t key_gate; /* GATES-5 */
+};
+
+/* Flow and strand of a message, as in its lane. */
+struct lane_place {
+	uint32_t flow;
+	uint32_t strand;
 };
 
 /* An ordering key for a look-up. */
@@ -235,12 +243,13 @@ struct ledger {
 
 	struct slab keys;
 	struct map key_hashes;
+	uint32_t found_key; /* the key that a new message asked for last, or SLAB_NONE: it asks more than once */
 
 	struct slab lanes;
-	struct map lane_of;
-	uint32_t n_shares; /* of all queues */
-	uint32_t broken;   /* the queue with dirty circuits, or SLAB_NONE */
-	bool replaying;    /* LEDGERSHARE-2, LEDGERTREND-4 */
+	struct lane_place place; /* LANE-3 */
+	uint32_t n_shares;       /* of all queues */
+	uint32_t broken;         /* the queue with dirty circuits, or SLAB_NONE */
+	bool replaying;          /* LEDGERSHARE-2, LEDGERTREND-4 */
 
 	struct trend *sum;          /* of all queues; NULL: none yet */
 	uint32_t count[MSG_STATES]; /* messages of all queues, by state */
@@ -526,9 +535,6 @@ void ledger_line_remove(struct ledger *l, struct ledger_queue *q, uint32_t h);
 
 /* ---- lane.c ---- */
 
-void ledger_lanes_init(struct ledger *l);
-void ledger_lanes_release(struct ledger *l);
-
 /* Reserves the memory that a message with a share or a value needs. */
 int ledger_lane_reserve(struct ledger *l, const struct change *c);
 
@@ -545,11 +551,14 @@ void ledger_lane_lease(struct ledger *l, struct ledger_queue *q, const struct ms
 
 /* ---- value.c: of a queue that has values, or gets them by ledger_value_reserve ---- */
 
-int ledger_value_reserve(struct ledger *l, struct ledger_queue *q, struct slice value, uint32_t flow);
-uint32_t ledger_value_attach(struct ledger *l, struct ledger_queue *q, struct slice value, uint32_t flow);
+/* Reserves the memory that a message with a value needs, and finds its strand. *strand: a guess, or SLAB_NONE. */
+int ledger_value_reserve(struct ledger *l, struct ledger_queue *q, struct slice value, uint32_t flow, uint32_t *strand);
+
+/* Adds a new message to its strand. */
+void ledger_value_attach(struct ledger *l, struct ledger_queue *q, uint32_t strand);
 
 /* Of any queue: LEDGERVALUE-2. */
-void ledger_value_rest(struct ledger_queue *q);
+void ledger_value_rest(struct ledger *l, struct ledger_queue *q);
 
 /* The queue has shares now: counts the messages without a share that wait behind their values, or their kinds. */
 void ledger_value_count_plain(struct ledger *l, struct ledger_queue *q, const struct values *v);
@@ -581,14 +590,14 @@ uint32_t ledger_value_leased(const struct ledger *l, const struct ledger_queue *
 
 /* ---- share.c ---- */
 
-/* Reserves the memory that a message with a share needs, and finds its flow. */
+/* Reserves the memory that a message with a share needs, and finds its flow. *flow: a guess, or SLAB_NONE. */
 int ledger_share_reserve(struct ledger *l, struct ledger_queue *q, const struct change *c, uint32_t *flow);
 
 /* Returns whether a message with this share keeps the number of shares within its limit. */
 bool ledger_share_fits(const struct ledger *l, const struct ledger_queue *q, struct slice share);
 
-/* Adds a new message to its flow, and returns the flow. */
-uint32_t ledger_share_attach(struct ledger *l, struct ledger_queue *q, const struct change *c);
+/* Adds a new message to its flow. */
+void ledger_share_attach(struct ledger *l, struct ledger_queue *q, uint32_t flow);
 
 /* LEDGERSHARE-1, of a queue that has shares. */
 void ledger_share_rest(struct ledger *l, struct ledger_queue *q);
@@ -628,62 +637,6 @@ uint32_t ledger_share_ahead(const struct ledger_queue *q, uint32_t h, uint32_t m
 
 /* Fills msgs with the first ready messages in the order of delivery. Returns SLU_ENOMEM. */
 int ledger_peek_ready(const struct ledger *l, const struct ledger_queue *q, uint32_t *msgs, uint32_t max, uint32_t *n);
-
-/* ---- gate.c: of a queue that has gates ---- */
-
-/* A ready message: parks the head of a key whose gate is closed, and returns true. */
-bool ledger_gate_parks(struct ledger *l, struct ledger_queue *q, uint32_t h);
-
-/* Ends that: the message is in no heap then. */
-void ledger_gate_unpark(struct ledger *l, struct ledger_queue *q, uint32_t h);
-
-/* Purging: all parked messages go to the trash; whether a parked message is there; removes one of them, or returns
- * SLAB_NONE, also of a queue without gates. */
-void ledger_gate_purge(struct ledger_queue *q);
-bool ledger_gate_is_trash(const struct ledger *l, const struct ledger_queue *q, const struct msg *m);
-uint32_t ledger_gate_trash_pop(struct ledger *l, struct ledger_queue *q);
-
-/* Opens up to max gates whose moment has come. Returns their number. */
-uint32_t ledger_gates_turn(struct ledger *l, struct ledger_queue *q, slu_time now, uint32_t max);
-
-/* Reserves memory for a delivery, and charges it to the gates of the message. */
-int ledger_gates_reserve(struct ledger *l, struct ledger_queue *q);
-void ledger_gates_charge(struct ledger *l, struct ledger_queue *q, const struct msg *m, slu_time now);
-
-/* A flow has got a message: its share is closed if its gate is. */
-void ledger_gate_share(struct ledger *l, struct ledger_queue *q, uint32_t flow);
-
-/* Of any queue: whether the gate exists and is closed. */
-bool ledger_gate_is_closed(const struct ledger_queue *q, enum gate_kind kind, uint64_t name);
-
-/* Of any queue: makes gates if the policy needs them, and reserves memory. */
-int ledger_gates_make(struct ledger *l, struct ledger_queue *q, const struct policy *p);
-
-/* Sets the gates by the policy of the queue. */
-void ledger_gates_set(struct ledger *l, struct ledger_queue *q, slu_time now);
-
-/* The shard was opened: the buckets are empty. */
-void ledger_gates_open(struct ledger *l, struct ledger_queue *q, slu_time now);
-
-/* Of any queue: until when a gate that is closed for this cause keeps a message back, and the kind of the gate that opens last. 0: none is closed. */
-enum gate_cause {
-	GATE_BY_RATE,
-	GATE_BY_HOLD,
-	GATE_BY_BREAKER
-};
-
-slu_time ledger_gate_wait(const struct ledger *l, const struct ledger_queue *q, const struct msg *m, enum gate_cause cause,
-			  enum gate_kind *kind);
-
-/* Sets what a gate keeps back, by its bucket, hold and breakers. May free the gates of the queue. */
-void ledger_gate_set(struct ledger *l, struct ledger_queue *q, uint32_t gate, slu_time now);
-
-/* The name of the gate of a message: the hash of its share, key or value; 0: the queue, or it has none. */
-uint64_t ledger_gate_name(const struct ledger *l, const struct ledger_queue *q, const struct msg *m, enum gate_kind kind);
-
-/* HOLD */
-int ledger_hold_reserve(struct ledger *l, const struct change *c);
-void ledger_put_hold(struct ledger *l, const struct change *c);
 
 /* ---- breaker.c: of a queue that has breakers ---- */
 
@@ -796,5 +749,7 @@ int ledger_reserve(struct ledger *l, const struct change *c);
 void ledger_name_error(struct ledger *l, struct msg *m, uint64_t where);
 void ledger_put_new(struct ledger *l, const struct change *c);
 void ledger_put_again(struct ledger *l, const struct change *c);
+
+#include "core/ledger/ledger_gate.h" /* a part of this header */
 
 #endif

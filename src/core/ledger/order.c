@@ -15,10 +15,19 @@ find_key(const struct ledger *l, uint32_t queue, uint64_t hash)
 	return map_find(&l->key_hashes, hash, &name);
 }
 
+/* Returns whether the key that was found last is this one. */
+static bool
+is_found(const struct ledger *l, uint32_t queue, uint64_t hash)
+{
+	const struct order_key *k = l->found_key != SLAB_NONE ? ledger_key(l, l->found_key) : NULL;
+
+	return k && k->hash == hash && k->queue == queue;
+}
+
 uint32_t
 ledger_key_find(const struct ledger *l, uint32_t queue, uint64_t hash)
 {
-	const uint32_t h = find_key(l, queue, hash);
+	const uint32_t h = is_found(l, queue, hash) ? l->found_key : find_key(l, queue, hash);
 
 	return h == MAP_NONE ? SLAB_NONE : h;
 }
@@ -36,7 +45,10 @@ ledger_key_reserve(struct ledger *l, uint32_t queue, uint64_t hash)
 {
 	int rc;
 
-	if (hash == 0 || find_key(l, queue, hash) != MAP_NONE)
+	if (hash == 0)
+		return 0;
+	l->found_key = find_key(l, queue, hash);
+	if (l->found_key != MAP_NONE)
 		return 0;
 	rc = slab_reserve(&l->keys, 1);
 	return rc ? rc : map_reserve(&l->key_hashes, 1);
@@ -134,7 +146,7 @@ make_key(struct ledger *l, uint32_t queue, uint64_t hash)
 uint32_t
 ledger_key_attach(struct ledger *l, uint32_t queue, uint64_t hash)
 {
-	uint32_t h = find_key(l, queue, hash);
+	uint32_t h = is_found(l, queue, hash) ? l->found_key : find_key(l, queue, hash);
 
 	if (h == MAP_NONE)
 		h = make_key(l, queue, hash);
@@ -153,6 +165,8 @@ ledger_key_detach(struct ledger *l, struct ledger_queue *q, uint32_t key)
 	unlist_key(l, q, key, KEYS_PLAIN);
 	map_remove(&l->key_hashes, k->hash, key);
 	slab_free(&l->keys, key);
+	if (l->found_key == key)
+		l->found_key = SLAB_NONE;
 }
 
 /* The head was never delivered, and returns to the sequence. */

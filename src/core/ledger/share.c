@@ -22,7 +22,9 @@ ledger_share_count(struct ledger *l, struct ledger_queue *q)
 
 	l->n_shares += n - q->n_shares; /* modulo 2^32: it may be less */
 	q->n_shares = n;
-	ledger_count_heaps(l, q);
+	if ((q->shares && shares_have_changed(q->shares)) | (q->values && values_have_changed(q->values)) |
+	    (q->kinds && values_have_changed(q->kinds)))
+		ledger_count_heaps(l, q);
 }
 
 /* All plain messages that are ready. Takes 5 ms for a million of them. */
@@ -58,7 +60,12 @@ ledger_share_reserve(struct ledger *l, struct ledger_queue *q, const struct chan
 
 	if (!rc && first)
 		count_plain(l, q);
-	return rc ? rc : shares_reserve(q->shares, c->share, policy_weight(q->policy, c->share), c->prio, flow);
+	if (rc)
+		return rc;
+	if (!shares_is_flow(q->shares, *flow, c->share, c->prio))
+		*flow = shares_flow(q->shares, c->share, c->prio);
+	return *flow != SLAB_NONE ? shares_room(q->shares, *flow)
+				  : shares_reserve(q->shares, c->share, policy_weight(q->policy, c->share), c->prio, flow);
 }
 
 bool
@@ -70,18 +77,12 @@ ledger_share_fits(const struct ledger *l, const struct ledger_queue *q, struct s
 	       (q->shares && shares_find(q->shares, share) != SLAB_NONE);
 }
 
-uint32_t
-ledger_share_attach(struct ledger *l, struct ledger_queue *q, const struct change *c)
+void
+ledger_share_attach(struct ledger *l, struct ledger_queue *q, uint32_t flow)
 {
-	uint32_t flow;
-	const int rc = shares_reserve(q->shares, c->share, policy_weight(q->policy, c->share), c->prio, &flow);
-
-	assert(rc == 0); /* reserved */
-	(void)rc;
 	shares_hold(q->shares, flow);
 	if (q->gates && shares_is_new(q->shares, flow))
 		ledger_gate_share(l, q, flow);
-	return flow;
 }
 
 void
@@ -92,6 +93,7 @@ ledger_share_rest(struct ledger *l, struct ledger_queue *q)
 	shares_free(q->shares);
 	q->shares = NULL;
 	ledger_share_count(l, q);
+	ledger_count_heaps(l, q);
 }
 
 struct slice

@@ -11,40 +11,36 @@
 #include <assert.h>
 
 int
-ledger_value_reserve(struct ledger *l, struct ledger_queue *q, struct slice value, uint32_t flow)
+ledger_value_reserve(struct ledger *l, struct ledger_queue *q, struct slice value, uint32_t flow, uint32_t *strand)
 {
-	uint32_t strand;
-	int rc = q->values ? 0 : values_new(&q->values, &l->msgs, &q->secret);
+	const int rc = q->values ? 0 : values_new(&q->values, &l->msgs, &q->secret);
 
 	if (rc)
 		return rc;
 	values_set_limit(q->values, q->policy->attribute_concurrency);
-	return values_reserve(q->values, value, flow, &strand);
+	return values_is_strand(q->values, *strand, value, flow) ? values_room(q->values, *strand)
+								 : values_reserve(q->values, value, flow, strand);
 }
 
-uint32_t
-ledger_value_attach(struct ledger *l, struct ledger_queue *q, struct slice value, uint32_t flow)
+void
+ledger_value_attach(struct ledger *l, struct ledger_queue *q, uint32_t strand)
 {
-	uint32_t strand;
-	const int rc = values_reserve(q->values, value, flow, &strand);
 	struct value_view v;
 
-	assert(rc == 0); /* reserved */
-	(void)rc;
 	values_hold(q->values, strand);
 	values_get(q->values, values_of(q->values, strand), &v);
 	if (q->gates && v.messages == 1)
 		ledger_value_close(l, q, v.hash, gates_closed(q->gates, GATE_VALUE, v.hash) != 0);
-	return strand;
 }
 
 void
-ledger_value_rest(struct ledger_queue *q)
+ledger_value_rest(struct ledger *l, struct ledger_queue *q)
 {
 	if (!q->values || values_count(q->values))
 		return;
 	values_free(q->values);
 	q->values = NULL;
+	ledger_count_heaps(l, q);
 }
 
 struct slice

@@ -10,8 +10,13 @@
 #include <string.h>
 
 enum {
-	CHUNK_BITS = 4 /* items of a chunk: most queues have few gates */
+	CHUNK_BITS = 4, /* items of a chunk: most queues have few gates */
+	AHEAD = 12,     /* gates_reserve makes room for so many more: most calls find it */
+	MANY = 1 << 17  /* gates: with so many, rounds of gates_sweep follow sooner */
 };
+
+#define SWEEP_SOON (1 * SLU_SEC)
+#define SWEEP_LATE (10 * SLU_SEC)
 
 struct gate_name {
 	uint64_t name;
@@ -52,6 +57,10 @@ gates_new(struct gates **out)
 	map_init(&g->names, g, gate_hash, gate_is);
 	heap_init(&g->timed, &g->slab, offsetof(struct queue_gate, pos));
 	g->parked = g->trash = SLAB_NONE;
+	g->sweep = g->later = SLU_NEVER;
+	g->changed = true;
+	for (int k = 0; k < GATE_KINDS; k++)
+		g->nameless[k] = SLAB_NONE;
 	*out = g;
 	return 0;
 }
@@ -73,11 +82,19 @@ gates_free(struct gates *g)
 int
 gates_reserve(struct gates *g, uint32_t n)
 {
-	int rc = slab_reserve(&g->slab, n);
+	int rc;
 
+	if (g->slab.used + n <= g->room)
+		return 0;
+	g->changed = true;
+	rc = slab_reserve(&g->slab, n + AHEAD);
 	if (!rc)
-		rc = map_reserve(&g->names, n);
-	return rc ? rc : heap_reserve(&g->timed, g->slab.used + n);
+		rc = map_reserve(&g->names, n + AHEAD);
+	if (!rc)
+		rc = heap_reserve(&g->timed, g->slab.used + n + AHEAD);
+	if (!rc)
+		g->room = g->slab.used + n + AHEAD;
+	return rc;
 }
 
 uint32_t
@@ -85,7 +102,30 @@ gates_find(const struct gates *g, enum gate_kind kind, uint64_t name)
 {
 	const struct gate_name key = { name, (uint8_t)kind };
 
+	if (!name)
+		return g->nameless[kind];
 	return g->slab.used ? map_find(&g->names, hash_gate(key.kind, name), &key) : SLAB_NONE;
+}
+
+/* GATES-5 */
+static bool
+is_gate(const struct gates *g, uint32_t h, enum gate_kind kind, uint64_t name)
+{
+	const struct queue_gate *x = h < g->slab.fresh && slab_has(&g->slab, h) ? gate_at(g, h) : NULL;
+
+	return x && x->alive && x->name == name && x->kind == kind;
+}
+
+uint32_t
+gates_find_at(const struct gates *g, enum gate_kind kind, uint64_t name, uint32_t *hint)
+{
+	uint32_t h;
+
+	if (is_gate(g, *hint, kind, name))
+		return *hint;
+	h = gates_find(g, kind, name);
+	*hint = h == SLAB_NONE ? *hint : h;
+	return h;
 }
 
 slu_time
@@ -100,22 +140,17 @@ gates_closed(const struct gates *g, enum gate_kind kind, uint64_t name)
 static slu_time
 full_of(const struct gates *g, const struct queue_gate *x, slu_time now)
 {
-	const struct bucket_rule *r = &g->rules[x->kind];
-
 	if (x->full > now || !g->start)
 		return x->full;
-	return bucket_take(r, g->start, r->burst ? r->burst : r->rate, g->start);
+	return time_add(g->start, g->all[x->kind]);
 }
 
-uint32_t
-gates_make(struct gates *g, enum gate_kind kind, uint64_t name)
+static uint32_t
+make(struct gates *g, enum gate_kind kind, uint64_t name)
 {
-	uint32_t h = gates_find(g, kind, name);
+	const uint32_t h = slab_new(&g->slab);
 	int rc;
 
-	if (h != SLAB_NONE)
-		return h;
-	h = slab_new(&g->slab);
 	assert(h != SLAB_NONE); /* reserved */
 	*gate_at(g, h) = (struct queue_gate){
 		.name = name,
@@ -124,20 +159,66 @@ gates_make(struct gates *g, enum gate_kind kind, uint64_t name)
 		.kind = (uint8_t)kind,
 		.alive = true,
 	};
-	rc = map_insert(&g->names, hash_gate((uint8_t)kind, name), h);
+	if (!name)
+		g->nameless[kind] = h;
+	rc = name ? map_insert(&g->names, hash_gate((uint8_t)kind, name), h) : 0;
 	assert(rc == 0); /* reserved */
 	(void)rc;
 	return h;
 }
 
+uint32_t
+gates_make(struct gates *g, enum gate_kind kind, uint64_t name)
+{
+	const uint32_t h = gates_find(g, kind, name);
+
+	return h == SLAB_NONE ? make(g, kind, name) : h;
+}
+
+uint32_t
+gates_make_at(struct gates *g, enum gate_kind kind, uint64_t name, uint32_t *hint)
+{
+	const uint32_t h = gates_find_at(g, kind, name, hint);
+
+	if (h == SLAB_NONE)
+		*hint = make(g, kind, name);
+	return *hint;
+}
+
 void
+gates_set_rules(struct gates *g, const struct bucket_rule rules[static GATE_KINDS])
+{
+	for (int k = 0; k < GATE_KINDS; k++) {
+		g->rules[k] = rules[k];
+		g->one[k] = rules[k].rate ? bucket_time(&rules[k], 1) : 0;
+		g->all[k] = rules[k].rate ? bucket_time(&rules[k], bucket_burst(&rules[k])) : 0;
+	}
+}
+
+/* GATES-4 */
+static slu_time
+next_round(const struct gates *g, slu_time now)
+{
+	return time_add(now, g->slab.used < MANY ? SWEEP_LATE : SWEEP_SOON);
+}
+
+/* The gate stays open. */
+static void
+expect_sweep(struct gates *g, slu_time now)
+{
+	if (g->sweep == SLU_NEVER)
+		g->sweep = next_round(g, now);
+}
+
+bool
 gates_take(struct gates *g, uint32_t gate, slu_time now)
 {
 	struct queue_gate *x = gate_at(g, gate);
-	const struct bucket_rule *r = &g->rules[x->kind];
+	const slu_time full = full_of(g, x, now);
 
-	if (r->rate)
-		x->full = bucket_take(r, full_of(g, x, now), 1, now);
+	x->full = time_add(full > now ? full : now, g->one[x->kind]);
+	expect_sweep(g, now);
+	return x->until || x->hold || x->broken || x->half || x->full - now > g->all[x->kind] - g->one[x->kind];
 }
 
 void
@@ -149,6 +230,7 @@ gates_empty(struct gates *g, uint32_t gate)
 static void
 free_text(struct gates *g, char **text)
 {
+	g->changed = true;
 	g->text_bytes -= *text ? strlen(*text) + 1 : 0;
 	mem_free(*text);
 	*text = NULL;
@@ -215,16 +297,25 @@ drop(struct gates *g, uint32_t h)
 {
 	struct queue_gate *x = gate_at(g, h);
 
-	map_remove(&g->names, hash_gate(x->kind, x->name), h);
+	if (x->name)
+		map_remove(&g->names, hash_gate(x->kind, x->name), h);
+	else
+		g->nameless[x->kind] = SLAB_NONE;
 	x->alive = false;
 	slab_free(&g->slab, h);
+	g->changed = true;
+}
+
+static bool
+is_needed(const struct queue_gate *x, slu_time now)
+{
+	return x->full > now || x->parked != SLAB_NONE || x->half;
 }
 
 bool
 gates_rank(struct gates *g, uint32_t gate, slu_time now)
 {
 	struct queue_gate *x = gate_at(g, gate);
-	slu_time moment;
 
 	g->steps++;
 	if (!g->rules[x->kind].rate)
@@ -232,21 +323,46 @@ gates_rank(struct gates *g, uint32_t gate, slu_time now)
 	if (x->hold && x->hold <= now)
 		gates_hold(g, gate, 0);
 	x->until = closed_until(g, x, now);
-	moment = x->until ? x->until : x->full;
-	if (x->pos != HEAP_OUT) {
-		const slu_time before = (slu_time)rank_time((int64_t)heap_at(&g->timed, x->pos)->b);
-
-		if (!x->until && before > now && before <= moment)
-			return false; /* GATES-3: early, so that each delivery of a busy share does not move it */
+	if (x->pos != HEAP_OUT)
 		heap_remove(&g->timed, x->pos);
-	}
-	if (moment > now) {
-		heap_push(&g->timed, (struct rank){ .b = rank_time(moment), .c = x->name }, gate);
-		return x->until != 0;
-	}
-	if (x->parked == SLAB_NONE && !x->half)
+	if (x->until)
+		heap_push(&g->timed, (struct rank){ .b = rank_time(x->until), .c = x->name }, gate);
+	else if (is_needed(x, now))
+		expect_sweep(g, now);
+	else
 		drop(g, gate);
-	return false;
+	return x->until != 0;
+}
+
+/* A gate of the round. */
+static void
+look(struct gates *g, uint32_t h, slu_time now)
+{
+	const struct queue_gate *x = slab_has(&g->slab, h) ? gate_at(g, h) : NULL;
+
+	if (!x || !x->alive || x->pos != HEAP_OUT)
+		return;
+	if (!is_needed(x, now))
+		drop(g, h);
+	else if (x->full > now && x->full < g->later)
+		g->later = x->full;
+}
+
+uint32_t
+gates_sweep(struct gates *g, slu_time now, uint32_t max)
+{
+	uint32_t n = 0;
+
+	if (g->sweep > now)
+		return 0;
+	for (; n < max && g->hand < g->slab.fresh; n++)
+		look(g, g->hand++, now);
+	if (g->hand < g->slab.fresh)
+		return n;
+	g->sweep = g->later > next_round(g, now) ? g->later : next_round(g, now);
+	g->later = SLU_NEVER;
+	g->hand = 0;
+	return n;
 }
 
 uint32_t
@@ -258,16 +374,24 @@ gates_next(const struct gates *g, uint32_t gate)
 	return SLAB_NONE;
 }
 
+static slu_time
+next_opens(const struct gates *g)
+{
+	return g->timed.n ? (slu_time)rank_time((int64_t)g->timed.nodes[0].b) : SLU_NEVER;
+}
+
 slu_time
 gates_next_due(const struct gates *g)
 {
-	return g->timed.n ? (slu_time)rank_time((int64_t)g->timed.nodes[0].b) : SLU_NEVER;
+	const slu_time opens = next_opens(g);
+
+	return opens < g->sweep ? opens : g->sweep;
 }
 
 uint32_t
 gates_due(const struct gates *g, slu_time now)
 {
-	return gates_next_due(g) <= now ? g->timed.nodes[0].handle : SLAB_NONE;
+	return next_opens(g) <= now ? g->timed.nodes[0].handle : SLAB_NONE;
 }
 
 uint32_t

@@ -96,10 +96,9 @@ rank_again(struct shares *s, uint32_t h)
 	struct level *l = level_at(s, f->level);
 	const struct heap_node *now = heap_at(&l->active, f->pos);
 
-	if (now->b == f->tag && now->c == f->ready.nodes[0].c)
+	if (s->charged == h || (now->b == f->tag && now->c == f->ready.nodes[0].c))
 		return;
-	heap_remove(&l->active, f->pos);
-	heap_push(&l->active, (struct rank){ .b = f->tag, .c = f->ready.nodes[0].c }, h);
+	heap_move(&l->active, f->pos, (struct rank){ .b = f->tag, .c = f->ready.nodes[0].c });
 	s->steps++;
 }
 
@@ -121,7 +120,7 @@ shares_reserve(struct shares *s, struct slice share, uint32_t weight, int32_t pr
 	int rc;
 
 	assert(weight >= 1 && weight <= SHARES_WEIGHT_MAX && share.n);
-	*flow = shares_find_flow(s, shares_find(s, share), prio);
+	*flow = shares_flow(s, share, prio);
 	if (*flow == SLAB_NONE) {
 		drop_loose(s);
 		rc = shares_make_flow(s, share, weight, prio, flow);
@@ -129,7 +128,27 @@ shares_reserve(struct shares *s, struct slice share, uint32_t weight, int32_t pr
 			return rc;
 		s->loose = *flow;
 	}
-	return shares_grow(s, &flow_at(s, *flow)->ready, flow_at(s, *flow)->messages + 1);
+	return shares_room(s, *flow);
+}
+
+int
+shares_room(struct shares *s, uint32_t flow)
+{
+	struct flow *f = flow_at(s, flow);
+
+	return f->messages < f->ready.max ? 0 : shares_grow(s, &f->ready, f->messages + 1);
+}
+
+uint32_t *
+shares_lane(const struct shares *s, uint32_t flow)
+{
+	return &flow_at(s, flow)->lane;
+}
+
+uint32_t *
+shares_gate(const struct shares *s, uint32_t flow)
+{
+	return &share_at(s, flow_at(s, flow)->share)->gate;
 }
 
 void
@@ -185,6 +204,8 @@ shares_leave(struct shares *s, uint32_t flow, uint32_t item)
 	heap_remove(&f->ready, shares_item(s, item)->pos);
 	s->steps++;
 	sh->ready--;
+	if (s->charged == flow)
+		s->charged = SLAB_NONE;
 	if (sh->blocked)
 		return;
 	if (f->ready.n > 0) {
@@ -314,8 +335,18 @@ shares_charge(struct shares *s, uint32_t flow, int32_t prio)
 	set_v(s, level_at(s, f->level));
 	f->tag += share_cost(sh->weight, &f->rest);
 	sh->delivered++;
-	rank_again(s, flow);
+	s->charged = flow;
 	lay_ghosts(s, f->level);
+}
+
+void
+shares_place(struct shares *s)
+{
+	const uint32_t flow = s->charged;
+
+	s->charged = SLAB_NONE;
+	if (flow != SLAB_NONE)
+		rank_again(s, flow);
 }
 
 /* ---- Shares ---- */

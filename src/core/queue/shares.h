@@ -54,6 +54,19 @@ void shares_free(struct shares *s);
  * again. */
 int shares_reserve(struct shares *s, struct slice share, uint32_t weight, int32_t prio, uint32_t *flow);
 
+/* The flow of a share and a priority, or SLAB_NONE. */
+uint32_t shares_flow(const struct shares *s, struct slice share, int32_t prio);
+
+/* Returns whether the flow exists and is of this share and priority. flow: any number. */
+bool shares_is_flow(const struct shares *s, uint32_t flow, struct slice share, int32_t prio);
+
+/* Reserves room for one more message. Returns SLU_ENOMEM. */
+int shares_room(struct shares *s, uint32_t flow);
+
+/* Numbers of the owner, SLAB_NONE at first: one of the flow, one of its share. */
+uint32_t *shares_lane(const struct shares *s, uint32_t flow);
+uint32_t *shares_gate(const struct shares *s, uint32_t flow);
+
 /* Add a message to a flow, or remove it. Between the two calls the flow has room for the message, which is
  * a candidate only between shares_enter and shares_leave. */
 void shares_hold(struct shares *s, uint32_t flow);
@@ -75,8 +88,10 @@ void shares_unwait_plain(struct shares *s, int32_t prio);
 /* The next message, or SLAB_NONE. plain: the heap of plain messages that are ready. */
 uint32_t shares_best(const struct shares *s, const struct heap *plain);
 
-/* Charges the delivery of a candidate to its flow, or to plain messages. Call it before shares_leave. */
+/* Charges the delivery of a candidate to its flow, or to plain messages. The flow gets its new place at the next shares_leave, or at
+ * the latest at shares_place, which must follow: so a delivery moves it once. shares_enter may come between. */
 void shares_charge(struct shares *s, uint32_t flow, int32_t prio);
+void shares_place(struct shares *s);
 
 /* Fills msgs with up to max candidates in the order in which they would be delivered, and *n with their
  * number. Returns SLU_ENOMEM. */
@@ -165,6 +180,9 @@ uint32_t shares_trash_pop(struct shares *s);
 
 /* The bytes that the shares have allocated. */
 size_t shares_bytes(const struct shares *s);
+
+/* Returns whether they may have changed since the last call. */
+bool shares_have_changed(struct shares *s);
 
 /* Returns what is wrong with the structure, or NULL. Looks at everything: for tests. */
 const char *shares_check(const struct shares *s);

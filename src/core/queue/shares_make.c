@@ -11,7 +11,8 @@
 #include <string.h>
 
 enum {
-	CHUNK_BITS = 4 /* items of a chunk: most queues have few shares */
+	CHUNK_BITS = 4, /* items of a chunk: most queues have few shares */
+	SLACK = 8       /* HEAP-1 of base/heap.h: flows that take turns stay in order if the array has room to go on */
 };
 
 /* ---- Maps ---- */
@@ -103,8 +104,26 @@ uint32_t
 shares_find_flow(const struct shares *s, uint32_t share, int32_t prio)
 {
 	const struct flow_key key = { share, prio };
+	const uint32_t first = share == SLAB_NONE ? SLAB_NONE : share_at(s, share)->flows;
 
+	if (first != SLAB_NONE && level_at(s, flow_at(s, first)->level)->prio == prio)
+		return first; /* most shares have messages of one priority */
 	return share == SLAB_NONE ? SLAB_NONE : map_find(&s->flow_of, hash_flow(share, prio), &key);
+}
+
+uint32_t
+shares_flow(const struct shares *s, struct slice share, int32_t prio)
+{
+	return shares_find_flow(s, shares_find(s, share), prio);
+}
+
+bool
+shares_is_flow(const struct shares *s, uint32_t flow, struct slice share, int32_t prio)
+{
+	const struct flow *f = flow < s->flows.fresh && slab_has(&s->flows, flow) ? flow_at(s, flow) : NULL;
+	const struct share *sh = f && f->alive ? share_at(s, f->share) : NULL;
+
+	return sh && level_at(s, f->level)->prio == prio && slice_eq((struct slice){ sh->name, sh->length }, share);
 }
 
 /* ---- Making and freeing ---- */
@@ -118,7 +137,8 @@ shares_new(struct shares **out, const struct slab *items, const struct hash_key 
 		return SLU_ENOMEM;
 	s->items = items;
 	s->secret = *secret;
-	s->loose = SLAB_NONE;
+	s->loose = s->charged = SLAB_NONE;
+	s->changed = true;
 	slab_init_chunked(&s->shares, sizeof(struct share), CHUNK_BITS);
 	slab_init_chunked(&s->flows, sizeof(struct flow), CHUNK_BITS);
 	slab_init_chunked(&s->levels, sizeof(struct level), CHUNK_BITS);
@@ -164,6 +184,7 @@ shares_grow(struct shares *s, struct heap *h, uint32_t n)
 	const int rc = heap_reserve(h, n);
 
 	s->heap_bytes += heap_bytes(h) - before;
+	s->changed = true;
 	return rc;
 }
 
@@ -171,6 +192,7 @@ void
 shares_shrink(struct shares *s, struct heap *h)
 {
 	s->heap_bytes -= heap_bytes(h);
+	s->changed = true;
 	heap_release(h);
 }
 
@@ -194,9 +216,11 @@ make_share(struct shares *s, struct slice name, uint32_t weight, uint32_t *out)
 		.length = (uint32_t)name.n,
 		.weight = weight,
 		.flows = SLAB_NONE,
+		.gate = SLAB_NONE,
 		.alive = true,
 	};
 	s->heap_bytes += name.n;
+	s->changed = true;
 	(void)map_insert(&s->names, sh->hash, h); /* reserved */
 	*out = h;
 	return 0;
@@ -211,6 +235,7 @@ drop_share(struct shares *s, uint32_t h)
 		return;
 	map_remove(&s->names, sh->hash, h);
 	s->heap_bytes -= sh->length;
+	s->changed = true;
 	mem_free(sh->name);
 	sh->alive = false;
 	slab_free(&s->shares, h);
@@ -225,6 +250,7 @@ make_level(struct shares *s, int32_t prio, uint32_t *out)
 	if (!rc)
 		rc = heap_reserve(&s->order, s->levels.used + 1);
 	*out = rc ? SLAB_NONE : slab_new(&s->levels);
+	s->changed = true;
 	if (*out == SLAB_NONE)
 		return SLU_ENOMEM;
 	l = level_at(s, *out);
@@ -292,14 +318,14 @@ make_flow(struct shares *s, uint32_t share, uint32_t level, uint32_t *out)
 	int rc = map_reserve(&s->flow_of, 1);
 
 	if (!rc)
-		rc = shares_grow(s, &l->active, l->flows + 1);
+		rc = shares_grow(s, &l->active, l->flows + 1 + l->flows / SLACK);
 	if (!rc)
 		rc = shares_grow(s, &l->ghosts, l->flows + 1);
 	*out = rc ? SLAB_NONE : slab_new(&s->flows);
 	if (*out == SLAB_NONE)
 		return SLU_ENOMEM;
 	f = flow_at(s, *out);
-	*f = (struct flow){ .share = share, .level = level, .pos = HEAP_OUT, .alive = true };
+	*f = (struct flow){ .share = share, .level = level, .pos = HEAP_OUT, .lane = SLAB_NONE, .alive = true };
 	heap_init(&f->ready, s->items, offsetof(struct queue_item, pos));
 	heap_init(&f->trash, s->items, offsetof(struct queue_item, pos));
 	link_flow(s, *out);

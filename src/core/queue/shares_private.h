@@ -29,7 +29,8 @@ struct share {
 	uint32_t flows; /* the first flow, or SLAB_NONE */
 	bool alive;
 	bool blocked;
-	bool closed; /* by its gate */
+	bool closed;   /* by its gate */
+	uint32_t gate; /* of the owner */
 	uint64_t delivered;
 };
 
@@ -43,6 +44,7 @@ struct flow {
 	uint32_t messages;   /* in any state; `ready` has room for all */
 	uint32_t prev, next; /* flows of the share, or SLAB_NONE */
 	uint32_t pos;        /* in active or ghosts, or HEAP_OUT */
+	uint32_t lane;       /* of the owner */
 	uint16_t rest;       /* SHARES-8 */
 	bool alive;
 };
@@ -72,12 +74,14 @@ struct shares {
 	struct map flow_of;  /* by share and priority */
 	struct map level_of; /* by priority */
 	struct heap order;   /* levels with an active flow, by priority */
+	uint32_t charged;    /* the flow that shares_charge has charged and shares_leave has not placed, or SLAB_NONE */
 	uint32_t loose;      /* the flow that was reserved last, or SLAB_NONE */
 	uint32_t trash;      /* the next flow to look at for trash */
 	uint32_t leased;     /* messages with a share */
 	uint32_t max_leased; /* of a share; 0: no limit */
 	bool plain_blocked;  /* plain messages are not candidates */
 	size_t heap_bytes;   /* of the heaps of flows and levels, and of names */
+	bool changed;        /* shares_bytes may have changed since the last shares_have_changed */
 	uint64_t steps;      /* changes of heaps and walks over all shares, for tests */
 };
 

@@ -82,6 +82,15 @@ shares_bytes(const struct shares *s)
 	       map_bytes(&s->level_of) + heap_bytes(&s->order);
 }
 
+bool
+shares_have_changed(struct shares *s)
+{
+	const bool changed = s->changed;
+
+	s->changed = false;
+	return changed;
+}
+
 /* ---- Checks ---- */
 
 static const char *

@@ -23,7 +23,8 @@ struct value {
 	uint32_t strands; /* the first strand, or SLAB_NONE */
 	bool alive;
 	bool blocked;
-	bool closed; /* by its gate */
+	bool closed;   /* by its gate */
+	uint32_t gate; /* of the owner */
 };
 
 struct strand {
@@ -34,6 +35,7 @@ struct strand {
 	uint32_t messages;   /* in any state; `waiting` has room for all */
 	uint32_t front;      /* the message in front, or SLAB_NONE */
 	uint32_t prev, next; /* strands of the value, or SLAB_NONE */
+	uint32_t lane;       /* of the owner */
 	bool alive;
 };
 
@@ -48,6 +50,7 @@ struct values {
 	uint32_t trash;       /* the next strand to look at for trash */
 	uint32_t max;         /* of leased messages of a new value */
 	size_t heap_bytes;    /* of the heaps of strands, and of names */
+	bool changed;         /* values_bytes may have changed since the last values_have_changed */
 };
 
 static struct value *
@@ -133,6 +136,7 @@ values_new(struct values **out, const struct slab *items, const struct hash_key 
 	v->items = items;
 	v->secret = *secret;
 	v->loose = SLAB_NONE;
+	v->changed = true;
 	slab_init_chunked(&v->values, sizeof(struct value), CHUNK_BITS);
 	slab_init_chunked(&v->strands, sizeof(struct strand), CHUNK_BITS);
 	map_init(&v->names, v, name_hash, name_is);
@@ -166,6 +170,7 @@ grow(struct values *v, struct heap *h, uint32_t n)
 	const int rc = heap_reserve(h, n);
 
 	v->heap_bytes += heap_bytes(h) - before;
+	v->changed = true;
 	return rc;
 }
 
@@ -173,6 +178,7 @@ static void
 shrink(struct values *v, struct heap *h)
 {
 	v->heap_bytes -= heap_bytes(h);
+	v->changed = true;
 	heap_release(h);
 }
 
@@ -196,6 +202,7 @@ make_value(struct values *v, struct slice name, uint32_t *out)
 		.length = (uint32_t)name.n,
 		.max = v->max,
 		.strands = SLAB_NONE,
+		.gate = SLAB_NONE,
 		.alive = true,
 	};
 	v->heap_bytes += name.n;
@@ -224,6 +231,7 @@ make_strand(struct values *v, uint32_t value, uint32_t flow, uint32_t *out)
 	struct value *x = value_at(v, value);
 	struct strand *s;
 
+	v->changed = true;
 	*out = map_reserve(&v->strand_of, 1) ? SLAB_NONE : slab_new(&v->strands);
 	if (*out == SLAB_NONE)
 		return SLU_ENOMEM;
@@ -234,6 +242,7 @@ make_strand(struct values *v, uint32_t value, uint32_t flow, uint32_t *out)
 		.front = SLAB_NONE,
 		.prev = SLAB_NONE,
 		.next = x->strands,
+		.lane = SLAB_NONE,
 		.alive = true,
 	};
 	heap_init(&s->waiting, v->items, offsetof(struct queue_item, pos));
@@ -324,7 +333,36 @@ values_reserve(struct values *v, struct slice name, uint32_t flow, uint32_t *str
 		if (rc)
 			return rc;
 	}
-	return grow(v, &strand_at(v, *strand)->waiting, strand_at(v, *strand)->messages + 1);
+	return values_room(v, *strand);
+}
+
+int
+values_room(struct values *v, uint32_t strand)
+{
+	struct strand *s = strand_at(v, strand);
+
+	return s->messages < s->waiting.max ? 0 : grow(v, &s->waiting, s->messages + 1);
+}
+
+bool
+values_is_strand(const struct values *v, uint32_t strand, struct slice name, uint32_t flow)
+{
+	const struct strand *s = strand < v->strands.fresh && slab_has(&v->strands, strand) ? strand_at(v, strand) : NULL;
+	const struct value *x = s && s->alive && s->flow == flow ? value_at(v, s->value) : NULL;
+
+	return x && slice_eq((struct slice){ x->name, x->length }, name);
+}
+
+uint32_t *
+values_lane(const struct values *v, uint32_t strand)
+{
+	return &strand_at(v, strand)->lane;
+}
+
+uint32_t *
+values_gate(const struct values *v, uint32_t strand)
+{
+	return &value_at(v, strand_at(v, strand)->value)->gate;
 }
 
 void
@@ -580,6 +618,15 @@ values_bytes(const struct values *v)
 {
 	return sizeof *v + v->heap_bytes + slab_bytes(&v->values) + slab_bytes(&v->strands) + map_bytes(&v->names) +
 	       map_bytes(&v->strand_of);
+}
+
+bool
+values_have_changed(struct values *v)
+{
+	const bool changed = v->changed;
+
+	v->changed = false;
+	return changed;
 }
 
 static const char *

@@ -42,6 +42,16 @@ int values_reserve(struct values *v, struct slice name, uint32_t flow, uint32_t 
 /* The strand of a value and a flow, or SLAB_NONE. */
 uint32_t values_strand(const struct values *v, struct slice name, uint32_t flow);
 
+/* Returns whether the strand exists and is of this value and flow. strand: any number. */
+bool values_is_strand(const struct values *v, uint32_t strand, struct slice name, uint32_t flow);
+
+/* Reserves room for one more message. Returns SLU_ENOMEM. */
+int values_room(struct values *v, uint32_t strand);
+
+/* Numbers of the owner, SLAB_NONE at first: one of the strand, one of its value. */
+uint32_t *values_lane(const struct values *v, uint32_t strand);
+uint32_t *values_gate(const struct values *v, uint32_t strand);
+
 /* Add a message to a strand, in any state, or remove it. */
 void values_hold(struct values *v, uint32_t strand);
 void values_drop(struct values *v, uint32_t strand);
@@ -121,6 +131,9 @@ uint32_t values_trash_pop(struct values *v);
 
 /* The bytes that the values have allocated. */
 size_t values_bytes(const struct values *v);
+
+/* Returns whether they may have changed since the last call. */
+bool values_have_changed(struct values *v);
 
 /* Returns what is wrong with the structure, or NULL. Looks at everything: for tests. */
 const char *values_check(const struct values *v);

@@ -286,6 +286,9 @@ random_step(bool *in, uint32_t n, uint64_t *seed)
 		at(h)->rank = random_rank(seed);
 		heap_push(&f.heap, at(h)->rank, h);
 		in[h] = true;
+	} else if (test_random(seed) % 3 == 0) {
+		at(h)->rank = random_rank(seed);
+		heap_move(&f.heap, at(h)->pos, at(h)->rank);
 	} else if (test_random(seed) % 2) {
 		heap_remove(&f.heap, at(h)->pos);
 		in[h] = false;
@@ -401,6 +404,9 @@ rising_step(bool *in, uint32_t n, uint64_t *seed, uint64_t *clock)
 	} else if (in[h] && test_random(seed) % 8 == 0) {
 		heap_remove(&f.heap, at(h)->pos);
 		in[h] = false;
+	} else if (in[h] && test_random(seed) % 8 == 0) {
+		at(h)->rank = (struct rank){ .b = *clock + 100 - late };
+		heap_move(&f.heap, at(h)->pos, at(h)->rank);
 	} else if (f.heap.n > 0) {
 		const struct rank want = naive_lowest(in, n);
 		const uint32_t got = heap_pop(&f.heap);

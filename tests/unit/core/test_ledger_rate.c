@@ -233,6 +233,30 @@ TEST_LIMIT(a_claim_beside_100000_blocked_keys_looks_at_none_of_them, 60)
 	CHECK(g->steps <= steps + 2 + 2 * 256); /* a claim opens 256 gates at most; the next one goes on */
 }
 
+/* GATES-1, GATES-4: a busy key keeps its gate, a quiet one loses it, by the ticks of the queue alone. */
+TEST(a_gate_that_nothing_needs_is_freed)
+{
+	const struct gates *g;
+	char key[16];
+
+	f.policy.key_rate = 10;
+	set_policy();
+	for (int i = 0; i < 1000; i++) {
+		(void)snprintf(key, sizeof key, "k%d", i);
+		put_keyed(key, 5, 0);
+		CHECK(claim());
+	}
+	g = ledger_queue(f.l, f.queue)->gates;
+	CHECK_EQ(1000, g->slab.used);
+	f.now += 5 * SLU_SEC;
+	tick();
+	CHECK_EQ(1000, g->slab.used, "they may be needed again soon");
+	f.now += 6 * SLU_SEC;
+	tick();
+	CHECK_EQ(0, g->slab.used);
+	CHECK_EQ(SLU_NEVER, gates_next_due(g));
+}
+
 /* ---- Holds ---- */
 
 static enum change_kind

@@ -174,6 +174,20 @@ TEST(shares_take_turns_by_weight)
 }
 
 /* Fault 22 */
+/* A consumer of one message by its id takes it from behind its value: the flow is charged, and nothing leaves its heap. */
+TEST(a_charged_flow_whose_candidates_stay_has_its_new_place)
+{
+	uint32_t a, b;
+	const uint32_t first = put("a", 1, 0, 0, &a);
+	const uint32_t other = put("b", 1, 0, 0, &b);
+
+	CHECK_EQ(first, shares_best(f.s, &f.plain));
+	shares_charge(f.s, a, 0);
+	shares_place(f.s);
+	CHECK_EQ(other, shares_best(f.s, &f.plain));
+	CHECK(!shares_check(f.s));
+}
+
 TEST(the_first_message_of_a_share_waits_for_one_of_every_other)
 {
 	enum {
