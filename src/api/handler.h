@@ -5,7 +5,8 @@
  *      { "GET", "/stats", .handler = &flat_stats, ... },
  *
  * apicall_handle makes the apicall and its state, reads the parameters into the state, and
- * calls `run`. A request that fails before is refused in the form of its dialect.
+ * calls `run`. A request that fails before is refused in the form of its dialect. In every file of handlers
+ * the state is called struct state, and no other file sees it.
  *
  * An apicall of this header has a struct call: call_of(a->x).
  *

@@ -142,7 +142,7 @@ const struct handler admin_dlq = { dlq, sizeof(struct state), .query = params, .
 
 /* --- one message -------------------------------------------------------------- */
 
-struct one {
+struct one_message {
 	struct slice namespace;
 	struct slice queue; /* n 0: any queue */
 	struct given_id id;
@@ -155,11 +155,11 @@ struct one {
 };
 
 static const struct param one_params[] = {
-	PARAM(name, struct one, namespace, .required = true),
-	PARAM(name, struct one, queue, .also = "topic"),
-	PARAM(id, struct one, id, .required = true),
+	PARAM(name, struct one_message, namespace, .required = true),
+	PARAM(name, struct one_message, queue, .also = "topic"),
+	PARAM(id, struct one_message, id, .required = true),
 	/* only to show it */
-	PARAM(flag, struct one, mask),
+	PARAM(flag, struct one_message, mask),
 };
 
 enum {
@@ -171,7 +171,7 @@ enum {
 static void
 run_at(struct apicall *a, uint32_t lane)
 {
-	struct one *const o = a->state;
+	struct one_message *const o = a->state;
 	struct op *const op = &a->op;
 
 	apicall_op(a, op, (enum op_verb)a->arg, o->namespace, o->queue);
@@ -186,7 +186,7 @@ run_at(struct apicall *a, uint32_t lane)
 }
 
 static void
-refuse_one(struct apicall *a, const struct op *op, const struct one *o)
+refuse_one(struct apicall *a, const struct op *op, const struct one_message *o)
 {
 	char text[160];
 
@@ -238,7 +238,7 @@ found(struct fanout *g)
 static void
 look_for(struct apicall *a)
 {
-	const struct one *const o = a->state;
+	const struct one_message *const o = a->state;
 
 	fanout_find(a, OP_GET, o->namespace, o->id.id, found);
 }
@@ -246,7 +246,7 @@ look_for(struct apicall *a)
 static void
 run_one(struct apicall *a, void (*answer)(struct apicall *a))
 {
-	struct one *const o = a->state;
+	struct one_message *const o = a->state;
 
 	o->answer = answer;
 	if (o->queue.n > 0)
@@ -338,7 +338,7 @@ write_one(struct json_out *w, const struct op_row *row, const struct message *m,
 static void
 one_written(struct apicall *a, int rc)
 {
-	struct one *const o = a->state;
+	struct one_message *const o = a->state;
 
 	if (rc || o->rows.w.b->n <= 1) {
 		apicall_refuse(a, rc ? rc : SLU_ECORRUPT,
@@ -352,7 +352,7 @@ one_written(struct apicall *a, int rc)
 static void
 answer_one(struct apicall *a)
 {
-	struct one *const o = a->state;
+	struct one_message *const o = a->state;
 	struct op *const op = &a->op;
 
 	if (op->rc) {
@@ -371,14 +371,14 @@ message(struct apicall *a)
 	run_one(a, answer_one);
 }
 
-const struct handler admin_message = { message, sizeof(struct one), .query = one_params, .n = SHOW_PARAMS, .arg = OP_GET };
+const struct handler admin_message = { message, sizeof(struct one_message), .query = one_params, .n = SHOW_PARAMS, .arg = OP_GET };
 
 /* --- delete ------------------------------------------------------------------- */
 
 static void
 answer_delete(struct apicall *a)
 {
-	const struct one *const o = a->state;
+	const struct one_message *const o = a->state;
 	struct op *const op = &a->op;
 	struct json_out w;
 
@@ -398,14 +398,14 @@ static void delete (struct apicall *a)
 	run_one(a, answer_delete);
 }
 
-const struct handler admin_delete = { delete, sizeof(struct one), .body = one_params, .n = CHANGE_PARAMS, .arg = OP_DELETE };
+const struct handler admin_delete = { delete, sizeof(struct one_message), .body = one_params, .n = CHANGE_PARAMS, .arg = OP_DELETE };
 
 /* --- cancel ------------------------------------------------------------------- */
 
 static void
 answer_cancel(struct apicall *a)
 {
-	const struct one *const o = a->state;
+	const struct one_message *const o = a->state;
 	struct op *const op = &a->op;
 	struct json_out w;
 
@@ -429,10 +429,10 @@ answer_cancel(struct apicall *a)
 static void
 cancel(struct apicall *a)
 {
-	struct one *const o = a->state;
+	struct one_message *const o = a->state;
 
 	o->cancel = true;
 	run_one(a, answer_cancel);
 }
 
-const struct handler admin_cancel = { cancel, sizeof(struct one), .body = one_params, .n = CHANGE_PARAMS, .arg = OP_DELETE };
+const struct handler admin_cancel = { cancel, sizeof(struct one_message), .body = one_params, .n = CHANGE_PARAMS, .arg = OP_DELETE };

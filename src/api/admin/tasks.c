@@ -138,15 +138,15 @@ begin(struct apicall *a)
 
 /* --- show, cancel ------------------------------------------------------------- */
 
-struct one {
+struct one_task {
 	struct task_call call;
 	struct slice namespace;
 	uint64_t task;
 };
 
 static const struct param one_params[] = {
-	PARAM(name, struct one, namespace, .required = true),
-	PARAM(number, struct one, task, .required = true),
+	PARAM(name, struct one_task, namespace, .required = true),
+	PARAM(number, struct one_task, task, .required = true),
 };
 
 static void
@@ -165,7 +165,7 @@ found(struct apicall *a, int rc, const struct slu_err *err)
 static void
 one(struct apicall *a)
 {
-	struct one *const o = a->state;
+	struct one_task *const o = a->state;
 
 	o->call.space = o->namespace;
 	o->call.t.id = o->task;
@@ -220,7 +220,7 @@ many(struct apicall *a)
 
 /* clang-format off */
 const struct handler admin_tasks = { many, sizeof(struct many), QUERY_ROWS(many_params) };
-const struct handler admin_task = { one, sizeof(struct one), QUERY_ROWS(one_params) };
+const struct handler admin_task = { one, sizeof(struct one_task), QUERY_ROWS(one_params) };
 const struct handler admin_task_begin = { begin, sizeof(struct begin), .arg = 0 };
-const struct handler admin_task_cancel = { one, sizeof(struct one), BODY_ROWS(one_params), .arg = 1 };
+const struct handler admin_task_cancel = { one, sizeof(struct one_task), BODY_ROWS(one_params), .arg = 1 };
 /* clang-format on */

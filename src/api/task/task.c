@@ -223,15 +223,15 @@ task_put(const struct task *t, struct slice space, struct arena *memory, struct 
 
 /* ---- Decode ---- */
 
-struct doc {
+struct task_doc {
 	struct task t;
 	uint64_t version, state, rate, stop_if_failing;
 	int64_t prio;
 	struct slice task, action, phase;
 };
 
-#define FIELD(text, how, member, ...)  JSON_ROW(text, json_read_##how, struct doc, member, .required = true, __VA_ARGS__)
-#define OPTION(text, how, member, ...) JSON_ROW(text, json_read_##how, struct doc, member, __VA_ARGS__)
+#define FIELD(text, how, member, ...)  JSON_ROW(text, json_read_##how, struct task_doc, member, .required = true, __VA_ARGS__)
+#define OPTION(text, how, member, ...) JSON_ROW(text, json_read_##how, struct task_doc, member, __VA_ARGS__)
 
 /* A condition as task_encode writes it. */
 #define FILTERED(type, at, how, name, stored, member) FILTERED_##how(stored, at.member)
@@ -246,7 +246,7 @@ static const struct json_field fields[] = {
 	FIELD("action", text, action),
 	FIELD("queue", text, t.queue),
 	FIELD("state", u64, state, .max = MSG_DEAD),
-	ADMIN_FILTER_ROWS(FILTERED, struct doc, t.filter),
+	ADMIN_FILTER_ROWS(FILTERED, struct task_doc, t.filter),
 	OPTION("to", text, t.to),
 	FIELD("to_source", bool, t.to_source),
 	FIELD("priority", i64, prio, .min = INT32_MIN, .max = INT32_MAX),
@@ -271,7 +271,7 @@ static const struct json_field fields[] = {
 };
 
 static int
-take_words(struct doc *d, struct slu_err *err)
+take_words(struct task_doc *d, struct slu_err *err)
 {
 	unsigned phase;
 
@@ -292,7 +292,7 @@ take_words(struct doc *d, struct slu_err *err)
 int
 task_decode(struct slice doc, char *room, struct task *out, struct slu_err *err)
 {
-	struct doc d = { 0 };
+	struct task_doc d = { 0 };
 	struct slu_err why = { 0 };
 	struct json r;
 	int rc;
