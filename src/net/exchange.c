@@ -94,6 +94,7 @@ exchange_new(struct conn *c)
 	x->began = loop_now(f->loop);
 	list_init(&x->node);
 	f->n_exchanges++;
+	f->events++;
 	front_count(f, SERVER_CALLS, 1);
 	return x;
 }
@@ -140,6 +141,7 @@ exchange_end(struct exchange *x, bool sent)
 	if (x->who)
 		f->shared->conf.dismiss(x->who);
 	f->n_exchanges--;
+	f->events++;
 	f->bodies -= x->charged + x->held;
 	front_count(f, SERVER_BODIES, -(uint64_t)x->charged);
 	front_count(f, SERVER_ANSWERS, -(uint64_t)x->held);

@@ -8,10 +8,14 @@
 #include "net/protocol.h"
 
 #include <assert.h>
+#include <sched.h>
+#include <stdio.h>
 
 enum {
 	SLAB_BITS = 6
 };
+
+#define FRONT_STALE (2 * SLU_MS)
 
 /* --- connections -------------------------------------------------------------- */
 
@@ -101,6 +105,48 @@ publish(struct front *f)
 	f->counted = 0;
 }
 
+/* --- polling (NETFRONT-5) --------------------------------------------------------------- */
+
+/* How many exchanges are on their way. */
+static unsigned
+on_their_way(struct front *f)
+{
+	const slu_time now = loop_now(f->loop);
+
+	if (now - f->event_at >= FRONT_STALE)
+		f->n_stale = f->n_seen;
+	if (f->n_stale > f->n_exchanges)
+		f->n_stale = f->n_exchanges;
+	f->event_at = now;
+	f->n_seen = f->n_exchanges;
+	return f->n_exchanges - f->n_stale;
+}
+
+static void
+begin_wait(struct front *f)
+{
+	const unsigned n = on_their_way(f);
+	slu_time now;
+
+	f->events_seen = f->events;
+	if (n > 1 && !f->poller.began)
+		return;
+	now = clock_mono(&clock_system);
+	poller_end(&f->poller, now);
+	loop_poll(f->loop, n <= 1 && poller_begin(&f->poller, n ? POLLER_ANSWER : POLLER_REQUEST, now));
+}
+
+static void
+rest(struct front *f)
+{
+	if (!f->poller.allowed)
+		return;
+	if (f->events != f->events_seen)
+		begin_wait(f);
+	else if (f->poller.seen)
+		loop_poll(f->loop, poller_again(&f->poller, clock_mono(&clock_system)));
+}
+
 static void
 before_sleep(uv_prepare_t *prepare)
 {
@@ -111,6 +157,7 @@ before_sleep(uv_prepare_t *prepare)
 	if (f->owed)
 		front_take_owed(f);
 	publish(f);
+	rest(f);
 }
 
 /* --- SERVER-10 ---------------------------------------------------------------------- */
@@ -287,6 +334,25 @@ front_open(struct front **out, struct front_shared *shared, unsigned number,
 	f->prepare.data = f;
 	*out = f;
 	return 0;
+}
+
+/* That this process may use. */
+static unsigned
+processors(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof set, &set) ? 1 : (unsigned)CPU_COUNT(&set);
+}
+
+int
+front_start(struct front *f, struct slu_err *err)
+{
+	char name[16];
+
+	(void)snprintf(name, sizeof name, "net %u", f->number);
+	poller_init(&f->poller, processors());
+	return loop_start(f->loop, name, err);
 }
 
 void

@@ -12,6 +12,9 @@
  *  NETFRONT-3  Deadlines are fields, not timers: one timer per front looks at all
  *              connections, at most once per `tick`, and only if one has a deadline.
  *  NETFRONT-4  Counters gather in `counts` and are published once per turn of the loop.
+ *  NETFRONT-5  Before the loop sleeps it may poll (net/poller.h): for the answer of the only exchange that is on its way, or,
+ *              if none is, for a request. An exchange counts as on its way until the front has seen no exchange begin or
+ *              end for FRONT_STALE: from then on it is one that waits, for a message or a slow disk.
  */
 #ifndef NET_FRONT_H
 #define NET_FRONT_H
@@ -20,6 +23,7 @@
 #include "base/slab.h"
 #include "net/conn.h"
 #include "net/listen.h"
+#include "net/poller.h"
 #include "net/server.h"
 #include "net/tls.h"
 
@@ -95,6 +99,14 @@ struct front {
 	slu_time tick;
 	slu_time swept; /* when deadlines were last looked at */
 
+	/* NETFRONT-5 */
+	struct poller poller;
+	uint32_t events; /* exchanges that began or ended */
+	uint32_t events_seen;
+	slu_time event_at; /* when events were last seen, on the clock of the loop */
+	unsigned n_seen;   /* n_exchanges at that time */
+	unsigned n_stale;  /* exchanges that count no longer */
+
 	uint64_t counts[SERVER_METRICS]; /* since they were published; gauges too */
 	uint64_t counted;                /* bit i: counts[i] may be other than 0 */
 	size_t bodies;                   /* SERVER-8: bytes of requests and answers */
@@ -103,6 +115,8 @@ struct front {
 
 int front_open(struct front **out, struct front_shared *shared, unsigned number,
 	       struct slu_err *err);
+/* Runs it on a thread of its own, "net 0" and so on. Returns what loop_start returns. */
+int front_start(struct front *f, struct slu_err *err);
 void front_free(struct front *f); /* after its loop has been closed; NULL is fine */
 
 /* Take the listener's next socket and listen on it. Before the loop starts. */

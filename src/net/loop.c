@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -27,6 +28,7 @@ enum {
 struct loop {
 	uv_loop_t uv;
 	uv_async_t wake;
+	uv_idle_t awake;   /* active: LOOP-4 */
 	uv_poll_t highest; /* loop_reserve's, as the next */
 	uv_work_t first_work;
 	pthread_t thread;
@@ -37,6 +39,7 @@ struct loop {
 	/* shared */
 	_Alignas(64) _Atomic(struct loop_work *) posted; /* newest first */
 	_Atomic bool stopping;
+	_Atomic bool polls; /* LOOP-4 */
 };
 
 static _Thread_local const struct loop *loop_here;
@@ -87,6 +90,7 @@ on_wake(uv_async_t *async)
 		run_posted(l);
 	l->closing = true;
 	uv_close((uv_handle_t *)&l->wake, NULL);
+	uv_close((uv_handle_t *)&l->awake, NULL);
 }
 
 void
@@ -96,10 +100,38 @@ loop_post(struct loop *l, struct loop_work *w)
 
 	do {
 		w->next = old;
-	} while (!atomic_compare_exchange_weak_explicit(&l->posted, &old, w,
-							memory_order_release,
-							memory_order_relaxed));
-	if (!old)
+	} while (!atomic_compare_exchange_weak(&l->posted, &old, w));
+	if (!old && !atomic_load(&l->polls))
+		(void)uv_async_send(&l->wake); /* cannot fail on Linux */
+}
+
+/* --- polling (LOOP-4) ------------------------------------------------------ */
+
+/* An active idle handle keeps a turn from sleeping. */
+static void
+stay_awake(uv_idle_t *awake)
+{
+	struct loop *const l = awake->data;
+
+	if (atomic_load_explicit(&l->posted, memory_order_relaxed))
+		run_posted(l);
+	else
+		sched_yield();
+}
+
+/* A poster that has seen `polls` wakes nobody; its work is seen here. */
+void
+loop_poll(struct loop *l, bool on)
+{
+	assert(loop_is_here(l));
+	if (on == atomic_load_explicit(&l->polls, memory_order_relaxed))
+		return;
+	atomic_store(&l->polls, on);
+	if (on)
+		(void)uv_idle_start(&l->awake, stay_awake); /* always 0 */
+	else
+		(void)uv_idle_stop(&l->awake); /* always 0 */
+	if (!on && atomic_load(&l->posted))
 		(void)uv_async_send(&l->wake); /* cannot fail on Linux */
 }
 
@@ -120,7 +152,8 @@ loop_open(struct loop **out, struct slu_err *err)
 	rc = uv_async_init(&l->uv, &l->wake, on_wake);
 	if (rc)
 		goto no_wake;
-	l->wake.data = l;
+	(void)uv_idle_init(&l->uv, &l->awake); /* always 0 */
+	l->wake.data = l->awake.data = l;
 	*out = l;
 	return 0;
 no_wake:

@@ -14,6 +14,8 @@
  *          loop_stop only the loop itself posts.
  *  LOOP-3  The loop ends when it was stopped and every handle on it is closed. The opener of a
  *          handle closes it.
+ *  LOOP-4  A loop that polls (loop_poll) does not sleep: turn follows turn, and posted work runs in the next one without a
+ *          wake-up. Between turns it gives its processor to other threads that are ready.
  *
  *         struct loop_work is a member of the struct that is posted:
  *
@@ -60,6 +62,9 @@ bool loop_round(struct loop *l);
 
 /* No allocation, no lock, never fails. w must not be posted already. */
 void loop_post(struct loop *l, struct loop_work *w);
+
+/* LOOP-4. On the loop. */
+void loop_poll(struct loop *l, bool on);
 
 /* LOOP-3. May be called again. */
 void loop_stop(struct loop *l);

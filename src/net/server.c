@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <semaphore.h>
-#include <stdio.h>
 
 enum {
 	MAX_ADDRESSES = 16,
@@ -231,15 +230,11 @@ int
 server_start(struct server *s, struct slu_err *err)
 {
 	for (unsigned i = 0; i < s->shared.conf.threads; i++) {
-		char name[16];
-		int rc;
+		const int rc = front_start(s->fronts[i], err);
 
-		(void)snprintf(name, sizeof name, "net %u", i);
-		rc = loop_start(s->fronts[i]->loop, name, err);
 		if (rc)
 			return rc;
-		log_debug(s->shared.conf.log, "network thread started",
-			  F_STR("name", name));
+		log_debug(s->shared.conf.log, "network thread started", F_U64("number", i));
 	}
 	return 0;
 }

@@ -417,6 +417,26 @@ def whole(server):
         cursor = {"cursor": page["cursor"]}
 
 
+def processor_time(process):
+    """Seconds of processor time of a process."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return sum(int(f) for f in fields[11:13]) / os.sysconf("SC_CLK_TCK")
+
+
+def test_an_idle_server_uses_no_processor_time(folder):
+    """Also after requests of a lone client, for whose next request it polls a moment, and beside a consumer that waits."""
+    with Server(folder, engine="log") as server:
+        waiting = threading.Thread(target=lambda: server.get("/dequeue", **server.here(topic="empty", wait="4s")))
+        waiting.start()
+        for i in range(300):
+            assert server.post("/enqueue", server.here(text=f"{i}")).status == 200
+        time.sleep(1.2)  # work that follows the last request
+        before = processor_time(server.process)
+        time.sleep(2)
+        assert processor_time(server.process) - before < 0.2
+        waiting.join()
+
+
 def test_json_logs_are_json_to_the_last_line(folder):
     process = subprocess.Popen(
         [SLUICED, "--engine", "memory", "--listen", "127.0.0.1:0", "--log-format", "json",

@@ -136,6 +136,60 @@ TEST(posts_that_gather_cost_one_turn_of_the_loop)
 	CHECK(counter.fairqueue < 10);
 }
 
+/* --- polling: LOOP-4 ---------------------------------------------------------- */
+
+static _Atomic bool polls;
+
+static void
+poll_on(struct loop_work *w)
+{
+	(void)w;
+	loop_poll(shared_loop, true);
+	atomic_store(&polls, true);
+}
+
+static void
+poll_off(struct loop_work *w)
+{
+	(void)w;
+	loop_poll(shared_loop, false);
+}
+
+TEST(a_loop_that_polls_runs_what_is_posted)
+{
+	struct loop_work on = { .run = poll_on };
+
+	shared_loop = open_loop();
+	start(shared_loop);
+	loop_post(shared_loop, &on);
+	for (int k = 0; k < POSTS; k++) {
+		items[0][k] = (struct item){ { NULL, run_item }, 0, k };
+		loop_post(shared_loop, &items[0][k].work);
+		WAIT_UNTIL(k % 8 || atomic_load(&ran) == k + 1);
+	}
+	loop_close(shared_loop);
+	CHECK_EQ(POSTS, atomic_load(&ran));
+}
+
+/* The post that comes just when polling ends wakes the loop, or the loop sees it. */
+TEST(no_post_is_forgotten_when_polling_ends)
+{
+	struct loop_work on = { .run = poll_on }, off = { .run = poll_off };
+
+	shared_loop = open_loop();
+	start(shared_loop);
+	for (int k = 0; k < POSTS; k++) {
+		items[0][k] = (struct item){ { NULL, run_item }, 0, k };
+		atomic_store(&polls, false);
+		loop_post(shared_loop, &on);
+		WAIT_UNTIL(atomic_load(&polls));
+		loop_post(shared_loop, &off);
+		loop_post(shared_loop, &items[0][k].work);
+		WAIT_UNTIL(atomic_load(&ran) == k + 1);
+	}
+	loop_close(shared_loop);
+}
+
 /* --- work that posts, a loop that never started --------------------------------- */
 
 static void
