@@ -24,6 +24,15 @@ function area(values, width, height, top, from = 0) {
   return `${path(values.map((v, i) => (i < first ? null : v ?? 0)), width, height, top, from)}L${from + width} ${height}L${begin} ${height}Z`;
 }
 
+// The ground between two lines; lower undefined: down to 0.
+function band(upper, lower, width, height, top, from) {
+  const step = width / Math.max(1, upper.length - 1);
+  const point = (v, i) => `${(from + i * step).toFixed(1)} ${(height - ((v ?? 0) / top) * height).toFixed(1)}`;
+  const known = upper.map((v, i) => i).filter((i) => upper[i] !== null);
+  if (known.length < 2) return '';
+  return `M${known.map((i) => point(upper[i], i)).join('L')}L${[...known].reverse().map((i) => point(lower ? lower[i] : 0, i)).join('L')}Z`;
+}
+
 export function spark(values, label, kind = 'a') {
   const width = 96, height = 22, shown = known(values);
   if (shown.length < 2) return h('span', { class: 'spark none', 'aria-hidden': 'true' });
@@ -56,7 +65,7 @@ export function stack(parts, label) {
 
 // --- charts: lines, or layers that add up, with a legend above and axes ---------------------------
 
-const WIDTH = 640, HEIGHT = 150, BOTTOM = 18, ABOVE = 6;
+const WIDTH = 480, HEIGHT = 150, BOTTOM = 18, ABOVE = 6;
 const INNER = HEIGHT - BOTTOM - ABOVE;
 const ROOM = 1.08; // above the highest value
 
@@ -83,20 +92,20 @@ const grid = (left, right, top, format, ground, most) => [0, 0.5, 1].map((part) 
 
 // lines: what the legend has; marks(left, width): what is drawn below `top`.
 // ground: a line on a scale of its own, at the right, whose area is drawn below the others.
-function draw(title, lines, top, marks, { format = short, from, to, empty, past, ground }) {
+function draw(title, lines, top, marks, { format = short, from, to, empty, past, ground, width: wide = WIDTH }) {
   const all = ground ? [...lines, { ...ground, area: true }] : lines;
   if (all.flatMap((l) => known(l.values)).length < 2) return h('figure', { class: 'chart' }, h('figcaption', null, title), h('p', { class: 'muted pad' }, empty || 'No data yet. The chart fills while messages move.'));
-  const left = 46, right = ground ? WIDTH - 46 : WIDTH, width = right - left;
+  const left = 46, right = ground ? wide - 46 : wide, width = right - left;
   const most = ground && Math.max(...known(ground.values), 1) * ROOM;
   const steps = Math.max(...all.map((l) => (l.values || []).length));
   const x = (i) => left + (i * width) / Math.max(1, steps - 1);
   const point = (event) => {
-    const at = Math.round(((event.offsetX / event.currentTarget.clientWidth) * WIDTH - left) / (width / Math.max(1, steps - 1)));
+    const at = Math.round(((event.offsetX / event.currentTarget.clientWidth) * wide - left) / (width / Math.max(1, steps - 1)));
     show(event.currentTarget, all, { format, past, x, at: at >= 0 && at < steps ? at : null });
   };
   return h('figure', { class: 'chart' },
     h('figcaption', null, title, h('small', { class: 'at' })), legend(all, format),
-    s('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, onmousemove: point, onmouseleave: (event) => show(event.currentTarget, all, { format, past, x, at: null }), role: 'img', 'aria-label': `${title}: ${all.map((l) => `${l.name} ${shownAs(latest(l.values), l, format)}`).join(', ')}` },
+    s('svg', { viewBox: `0 0 ${wide} ${HEIGHT}`, onmousemove: point, onmouseleave: (event) => show(event.currentTarget, all, { format, past, x, at: null }), role: 'img', 'aria-label': `${title}: ${all.map((l) => `${l.name} ${shownAs(latest(l.values), l, format)}`).join(', ')}` },
       grid(left, right, top, format, ground, most),
       s('g', { transform: `translate(0 ${ABOVE})` }, ground && s('g', { class: `c-${ground.kind}` }, s('path', { class: 'area', d: area(ground.values, width, INNER, most, left) })), marks(left, width)),
       s('path', { class: 'cursor', d: '' }),
@@ -107,7 +116,7 @@ function draw(title, lines, top, marks, { format = short, from, to, empty, past,
 const topOf = (values) => Math.max(...known(values), 1) * ROOM;
 const lineOf = (l, width, top, left) => s('path', { class: `line d-${l.kind}`, d: path(l.values, width, INNER, top, left) });
 
-// lines: [{name, values, kind}]; options: format, from, to, empty, ground, past: a history of the server, for the time of a
+// lines: [{name, values, kind}]; options: format, from, to, empty, width, ground, past: a history of the server, for the time of a
 // value under the pointer.
 export function chart(title, lines, options = {}) {
   const top = topOf(lines.flatMap((l) => l.values || []));
@@ -123,7 +132,7 @@ export function layers(title, parts, { line, ...options } = {}) {
     return below.every((v) => v === null) ? null : below.reduce((n, v) => n + (v || 0), 0);
   }));
   const top = topOf([...sums.flat(), ...(line?.values || [])]);
-  const layer = (p, i, left, width) => s('g', { class: `c-${p.kind}` }, s('path', { class: 'area layer', d: area(sums[i], width, INNER, top, left) }), lineOf({ ...p, values: sums[i] }, width, top, left));
+  const layer = (p, i, left, width) => s('g', { class: `c-${p.kind}` }, s('path', { class: 'area layer', d: band(sums[i], sums[i - 1], width, INNER, top, left) }), lineOf({ ...p, values: sums[i] }, width, top, left));
   return draw(title, line ? [...parts, line] : parts, top, (left, width) => [
     parts.map((p, i) => known(p.values).some((v) => v > 0) && layer(p, i, left, width)).reverse(), line?.values && s('g', { class: `c-${line.kind}` }, lineOf(line, width, top, left))], options);
 }
@@ -139,12 +148,12 @@ export function bars(rows, label) {
 
 // A histogram: [{label, title, value}], a column each.
 export function columns(rows, label) {
-  const width = WIDTH / rows.length, top = Math.max(1, ...rows.map((r) => r.value)), room = 16; // for a number above, a label below
+  const whole = 640, width = whole / rows.length, top = Math.max(1, ...rows.map((r) => r.value)), room = 16; // for a number above, a label below
   const tall = HEIGHT - 2 * room;
-  return s('svg', { class: 'columns-chart', viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': `${label}: ${rows.filter((r) => r.value).map((r) => `${r.title} ${r.value}`).join(', ') || 'none'}` },
+  return s('svg', { class: 'columns-chart', viewBox: `0 0 ${whole} ${HEIGHT}`, role: 'img', 'aria-label': `${label}: ${rows.filter((r) => r.value).map((r) => `${r.title} ${r.value}`).join(', ') || 'none'}` },
     rows.map((r, i) => s('g', { class: 'c-delayed' }, s('title', null, `${r.title}: ${r.value}`),
       s('rect', { x: (i * width + 1).toFixed(1), width: (width - 2).toFixed(1), y: (room + tall * (1 - r.value / top)).toFixed(1), height: (tall * (r.value / top)).toFixed(1) }),
       r.value > 0 && s('text', { class: 'axis', x: (i * width + width / 2).toFixed(1), y: (room - 3 + tall * (1 - r.value / top)).toFixed(1), 'text-anchor': 'middle' }, short(r.value)),
       s('text', { class: 'axis', x: (i * width).toFixed(1), y: HEIGHT - 3 }, r.label))),
-    s('path', { class: 'grid', d: `M0 ${HEIGHT - room}H${WIDTH}` }));
+    s('path', { class: 'grid', d: `M0 ${HEIGHT - room}H${whole}` }));
 }

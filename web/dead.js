@@ -143,7 +143,7 @@ export function view(data, route) {
   const only = filter.error || page.messages[0]?.error || filter.group || filter.reason;
   return h('div', null,
     head([queueLink(q), ' dead letters'], q.dead > 0 && [act(filtered ? 'Redrive these' : 'Redrive all', () => redrive(q, filter), { namespace: q.namespace, kind: 'primary' }), page.messages.length > 0 && has('POST', '/v1/admin/message/edit') && act('Edit bodies', () => editBodies(q, filter, page.messages), { namespace: q.namespace }), act(filtered ? 'Delete these' : 'Delete all', () => drop(q, filter), { namespace: q.namespace, kind: 'danger' })]),
-    !q.dead && !page.messages.length ? empty('No dead letters', 'Every message of this queue was finished, or still has tries left.') : [
+    !q.dead && !page.messages.length ? empty('No dead letters', 'Every message of this queue was finished, or still has tries left.', command(`sluice dlq list --namespace ${q.namespace} ${q.queue}`)) : [
       !filtered && groupTable(q, groups, looked, all),
       filtered && h('p', null, 'Only one group: ', h('code', null, only), ' ', h('a', { href: href(['dead', q.namespace, q.queue]) }, 'show all')),
       h('div', { class: 'bar' }, h('h2', { class: 'grow' }, `Messages, oldest first`), chosen(q, page.messages)),

@@ -6,7 +6,7 @@ import { parse, tree } from './json.js';
 import { stack } from './charts.js';
 import { asCode } from './code.js';
 import { INVERSE } from './bulk.js';
-import { act, app, ask, card, copy, facts, head, href, pill, tabs, toast } from './ui.js';
+import { act, app, ask, card, copy, facts, head, href, pill, tabs, toast, wide } from './ui.js';
 import { noteVersion, versionsCard } from './versions.js';
 
 export async function load(route, signal) {
@@ -45,6 +45,7 @@ function moments(m) {
   for (const e of m.history || []) if (e.event === 'leased') at.leased = e.at;
   if (m.claimed_at) at.leased = m.claimed_at;
   if (m.status === 'delayed') at.ready = m.next_delivery || m.deliver_after; // it will be
+  else if (m.status === 'held') at.held = m.deliver_after;
   else if (!m.attempts) at.ready = m.deliver_after;
   return at;
 }
@@ -73,8 +74,8 @@ function whyCard(m, why) {
 function attemptsCard(m) {
   const rows = m.attempts_log || [];
   if (!rows.length) return null;
-  return card('Attempts', h('table', { class: 'table' }, h('caption', { class: 'hidden' }, 'Attempts'), h('thead', null, h('tr', null, ['#', 'Began', 'Took', 'Worker', 'Token', 'Outcome', 'Error'].map((t) => h('th', { scope: 'col' }, t)))),
-    h('tbody', null, rows.map((a) => h('tr', null, h('td', null, a.attempt), h('td', null, when(a.at)), h('td', null, duration(a.took_ms)), h('td', null, a.owner || ''), h('td', { class: 'num' }, a.fencing_token), h('td', null, pill('bad', String(a.outcome).replace('_', ' '))), h('td', { class: 'wrap' }, a.error || ''))))));
+  return card('Attempts', wide('Attempts', h('table', { class: 'table' }, h('caption', { class: 'hidden' }, 'Attempts'), h('thead', null, h('tr', null, ['#', 'Began', 'Took', 'Worker', 'Token', 'Outcome', 'Error'].map((t) => h('th', { scope: 'col' }, t)))),
+    h('tbody', null, rows.map((a) => h('tr', null, h('td', null, a.attempt), h('td', null, when(a.at)), h('td', null, duration(a.took_ms)), h('td', null, a.owner || ''), h('td', { class: 'num' }, a.fencing_token), h('td', null, pill('bad', String(a.outcome).replace('_', ' '))), h('td', { class: 'wrap' }, a.error || '')))))));
 }
 
 function batchCard(m, b) {

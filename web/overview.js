@@ -5,7 +5,7 @@ import { attentionCard } from './attention.js';
 import { chart, layers, spark } from './charts.js';
 import { duration, plural, rate, short, clock } from './format.js';
 import { history, nameOf, noteQueues, rateOf, seriesOf } from './samples.js';
-import { act, card, command, empty, head, href, pill, queueLink, sendDialog, tabs } from './ui.js';
+import { act, card, command, empty, head, href, pill, queueLink, sendDialog, tabs, wide } from './ui.js';
 
 async function ready(signal) {
   try {
@@ -75,29 +75,29 @@ function storageChart(storage, options) {
   if (!storage) return null;
   const store = storage.put_p99_ms?.some((v) => v !== null);
   return chart('Disk and store', [{ name: 'sync p50', values: storage.sync_p50_ms, kind: 'done' }, { name: 'sync p99', values: storage.sync_p99_ms, kind: 'wait' },
-    ...store ? [{ name: 'store put p50', values: storage.put_p50_ms, kind: 'in' }, { name: 'store put p99', values: storage.put_p99_ms, kind: 'failed' }] : []], { ...options, past: storage, format: duration });
+    ...store ? [{ name: 'store put p50', values: storage.put_p50_ms, kind: 'in' }, { name: 'store put p99', values: storage.put_p99_ms, kind: 'failed' }] : []], { ...options, past: storage });
 }
 
 function charts({ past, storage, range }) {
   if (!past) return ownCharts();
   const begin = clock(new Date(Date.parse(past.end) - past.steps * past.step_ms).toISOString());
   const options = { past, from: ['24h', '7d'].includes(range) ? `${range} ago` : begin };
+  const small = { ...options, format: duration, width: 340 };
   const times = (name) => PERCENTILES.map(([p, kind]) => ({ name: p, values: past[`${name}_${p}_ms`], kind }));
   return [tabs(range, RANGES, (id) => href(['overview'], { range: id }), 'How far back'), h('div', { class: 'charts' },
     layers('Throughput, per second', [{ name: 'done', values: past.done, kind: 'done' }, { name: 'failed', values: past.failed, kind: 'failed' }], { ...options, format: rate, line: { name: 'in', values: past.in, kind: 'in' } }),
-    layers('Backlog', STATES.map((name) => ({ name: name === 'leased' ? 'in flight' : name, values: past[name], kind: name })), options),
-    chart('Wait before delivery', times('wait'), { ...options, format: duration }),
-    chart('Run time', times('run'), { ...options, format: duration }), storageChart(storage, options))];
+    layers('Backlog', STATES.map((name) => ({ name: name === 'leased' ? 'in flight' : name, values: past[name], kind: name })), options)),
+  h('div', { class: 'charts three' }, chart('Wait before delivery', times('wait'), small), chart('Run time', times('run'), small), storageChart(storage, small))];
 }
 
 function busiest({ rows, more }) {
   const order = [...rows].sort((a, b) => (rateOf(nameOf(b), 'accepted') || 0) - (rateOf(nameOf(a), 'accepted') || 0) || b.total - a.total).slice(0, 8);
-  return card('Busiest queues', h('table', { class: 'table' }, h('caption', { class: 'hidden' }, 'Busiest queues'),
+  return card('Busiest queues', wide('Busiest queues', h('table', { class: 'table' }, h('caption', { class: 'hidden' }, 'Busiest queues'),
     h('thead', null, h('tr', null, ['Queue', 'Ready', 'In flight', 'Dead', 'In/s', 'Done/s', 'Backlog'].map((t, i) => h('th', { scope: 'col', class: i && i < 6 && 'num' }, t)))),
     h('tbody', null, order.map((q) => h('tr', { 'data-k': nameOf(q) }, h('th', { scope: 'row' }, queueLink(q), q.paused && pill('paused')),
       [q.ready, q.leased, q.dead].map((n) => h('td', { class: `num ${n ? '' : 'zero'}` }, short(n))),
       ['accepted', 'finished'].map((c) => h('td', { class: 'num' }, rate(rateOf(nameOf(q), c)))),
-      h('td', null, spark(seriesOf(nameOf(q), 'depth'), `backlog of ${nameOf(q)}`, 'ready')))))),
+      h('td', null, spark(seriesOf(nameOf(q), 'depth'), `backlog of ${nameOf(q)}`, 'ready'))))))),
   h('p', null, h('a', { href: '#/queues' }, more ? 'All queues' : `All ${plural(rows.length, 'queue')}`)));
 }
 

@@ -2,6 +2,7 @@
 import { h } from './dom.js';
 import { post } from './api.js';
 import { duration, plural, when } from './format.js';
+import { nameOf, rateOf } from './samples.js';
 import { app, ask, pill, toast } from './ui.js';
 
 // "paused by alice because of the release until 12:00:00"
@@ -9,8 +10,11 @@ export const pauseText = (q) => ['paused', q.paused_by && `by ${q.paused_by}`, q
 
 const left = (q) => Math.max(0, Date.parse(q.paused_until) - Date.now());
 
+// A queue runs if a message of it is in flight, or was delivered in the last seconds.
+export const stateOf = (q) => (q.paused ? 'paused' : q.leased || rateOf(nameOf(q), 'delivered') > 0 ? 'running' : 'idle');
+
 // The state of a queue, with what is known of its pause.
-export const statePill = (q) => [pill(q.paused ? 'paused' : q.leased ? 'running' : 'idle'),
+export const statePill = (q) => [pill(stateOf(q)),
   q.paused && pauseText(q) !== 'paused' && h('small', { class: 'because' }, ' ', [q.pause_reason, q.paused_until && `${duration(left(q))} left`].filter(Boolean).join(', ') || `by ${q.paused_by}`)];
 
 // The same in a sentence, for the page of the queue.

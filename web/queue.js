@@ -4,8 +4,8 @@ import { get, has, may, post, put, remove } from './api.js';
 import { chart, columns, stack } from './charts.js';
 import { clock, duration, number, plural, rate, short, when } from './format.js';
 import { history, nameOf, noteQueues, rateOf, seriesOf } from './samples.js';
-import { pause, pauseDialog, pauseNote } from './pause.js';
-import { act, app, ask, card, command, empty, facts, head, href, pill, sendDialog, tabs, toast } from './ui.js';
+import { pause, pauseDialog, pauseNote, stateOf } from './pause.js';
+import { act, app, ask, card, command, empty, facts, head, href, pill, sendDialog, tabs, toast, wide } from './ui.js';
 import { keysOf, keysView } from './keys.js';
 import { messageTable } from './messages.js';
 import { actsOnAll, actsOnSelected } from './bulk.js';
@@ -56,7 +56,7 @@ function actions(q) {
 
 function eta(q) {
   const inside = rateOf(nameOf(q), 'accepted'), done = rateOf(nameOf(q), 'finished');
-  if (!q.ready) return 'empty now';
+  if (!q.ready) return 'nothing is ready';
   if (done === null) return 'counting …';
   if (done <= inside) return done || inside ? 'never at this rate: more comes in than is done' : 'nothing takes messages';
   return `in about ${duration((q.ready / (done - inside)) * 1000)}`;
@@ -70,7 +70,7 @@ function counts(q) {
     h('div', { class: 'counts' }, STATES.filter((name) => name !== 'damaged' || q.damaged).map((name) => h('a', { class: `count-box k-${name}`, href: name === 'dead' ? href(['dead', q.namespace, q.queue]) : href(['queue', q.namespace, q.queue], { state: name }) },
       pill(name, { leased: 'in flight' }[name] || name), h('b', null, short(q[name]))))),
     stack(STATES.map((name) => ({ name, value: q[name], kind: name })), `messages by state of ${nameOf(q)}`),
-    facts([['Oldest ready', q.oldest_ready_ms !== undefined && duration(q.oldest_ready_ms)], ['Empty', eta(q)], ['In', `${rate(rateOf(nameOf(q), 'accepted'))} /s`], ['Done', `${rate(rateOf(nameOf(q), 'finished'))} /s`],
+    facts([['Oldest ready', q.oldest_ready_ms !== undefined && duration(q.oldest_ready_ms)], ['Empty again', eta(q)], ['In', `${rate(rateOf(nameOf(q), 'accepted'))} /s`], ['Done', `${rate(rateOf(nameOf(q), 'finished'))} /s`],
       ['Since start', `${short(q.since_start.accepted)} in, ${short(q.since_start.finished)} done, ${short(q.since_start.failed)} failed`], ['Shard', q.shard],
       ['Settings', h('a', { href: href(['queue', q.namespace, q.queue], { tab: 'settings', only: 'set' }) }, differing(q).length ? `${differing(q).map(([name]) => name).slice(0, 3).join(', ')}${differing(q).length > 3 ? ` and ${differing(q).length - 3} more` : ''} differ${differing(q).length === 1 ? 's' : ''}` : 'all have their defaults')]]));
 }
@@ -84,10 +84,10 @@ function plot(q, past, route) {
   const from = past ? clock(new Date(Date.parse(past.end) - past.steps * past.step_ms).toISOString()) : 'since this page opened';
   const waits = past?.ready?.map((v, i) => (v === null ? null : v + past.delayed[i] + past.leased[i] + past.held[i])) || own('depth');
   const times = (name) => PERCENTILES.map(([p, kind]) => ({ name: p, values: past[`${name}_${p}_ms`], kind }));
-  const options = { format: duration, from, past };
+  const options = { format: duration, from, past, width: 340 };
   return [past && tabs(route.params.range || '10m', SPANS, (range) => href(route.path, { ...route.params, range }), 'How far back'), h('div', { class: 'charts three' },
     chart('Arrivals and completions, per second', [{ name: 'in', values: past?.in || own('accepted'), kind: 'in' }, { name: 'done', values: past?.done || own('finished'), kind: 'done' }, { name: 'failed', values: past?.failed || own('failed'), kind: 'failed' }],
-      { format: rate, from, past, ground: { name: 'backlog', values: waits, kind: 'held', format: short } }),
+      { ...options, format: rate, ground: { name: 'backlog', values: waits, kind: 'held', format: short } }),
     past && chart('Wait before delivery', times('wait'), options), past && chart('Run time', times('run'), options))];
 }
 
@@ -176,11 +176,11 @@ function settingsTab(q, history, route) {
   const chip = (id, label) => h('a', { href: href(route.path, { ...route.params, only: id }), 'aria-current': (only ? 'set' : '') === id && 'true' }, label);
   return [h('div', { class: 'bar' }, h('nav', { class: 'chips', 'aria-label': 'Which settings' }, chip('', `all ${all.length}`), chip('set', `differ from the default ${set.length}`)), h('span', { class: 'grow' }),
     act('Copy to another queue', () => copySettings(q), { namespace: q.namespace })),
-  h('section', { class: 'card' }, !rows.length && h('p', { class: 'muted' }, 'Every setting has its default.'), rows.length > 0 && h('table', { class: 'table' }, h('caption', { class: 'hidden' }, 'Settings of the queue'),
+  h('section', { class: 'card' }, !rows.length && h('p', { class: 'muted' }, 'Every setting has its default.'), rows.length > 0 && wide('Settings of the queue', h('table', { class: 'table' }, h('caption', { class: 'hidden' }, 'Settings of the queue'),
     h('thead', null, h('tr', null, ['Setting', 'Value', 'Origin', ''].map((t) => h('th', { scope: 'col' }, t || h('span', { class: 'hidden' }, 'Change'))))),
     h('tbody', null, rows.map(([name, value]) => h('tr', { 'data-k': name, class: !isDefault(name, value) && 'marked' }, h('th', { scope: 'row' }, h('code', null, name)), h('td', null, shown(value)),
       h('td', null, isDefault(name, value) ? h('span', { class: 'muted' }, 'default') : pill('warn', 'set')),
-      h('td', { class: 'num' }, act(h('span', null, 'Change', h('span', { class: 'hidden' }, ` ${name}`)), () => edit(q, name, value), { namespace: q.namespace, kind: 'small' }))))))), historyCard(history?.lines)];
+      h('td', { class: 'num' }, act(h('span', null, 'Change', h('span', { class: 'hidden' }, ` ${name}`)), () => edit(q, name, value), { namespace: q.namespace, kind: 'small' })))))))), historyCard(history?.lines)];
 }
 
 export function view({ q, past, more, tab }, route) {
@@ -188,7 +188,7 @@ export function view({ q, past, more, tab }, route) {
   const content = { messages: () => messagesTab(q, more, route), keys: () => (more ? keysView(more, { path: route.path, params: route.params }) : empty('No list of keys', 'This server has none.')), shares: () => sharesView(q, more[1], more[0], SAMPLE), due: () => dueTab(q, more), settings: () => settingsTab(q, more, route), limits: () => limitsTab(q, more),
     consumers: () => workerTable(more.workers) };
   return h('div', null,
-    head([h('span', { class: 'ns' }, `${q.namespace}/`), q.display_topic || q.queue, ' ', pill(q.paused ? 'paused' : q.leased ? 'running' : 'idle')], actions(q)), pauseNote(q),
+    head([h('span', { class: 'ns' }, `${q.namespace}/`), q.display_topic || q.queue, ' ', pill(stateOf(q))], actions(q)), pauseNote(q),
     counts(q), plot(q, past, route), tabs(tab, names, (id) => href(['queue', q.namespace, q.queue], { tab: id })), (content[tab] || content.messages)());
 }
 

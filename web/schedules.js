@@ -44,7 +44,7 @@ function one(s) {
       act('Run now', run('run', 'A message was sent.'), { namespace }), s.paused ? act('Resume', run('resume', `${s.name} fires again.`, 'pause'), { namespace }) : act('Pause', run('pause', `${s.name} is paused.`, 'resume'), { namespace }),
       act('Delete', () => ask({ title: `Delete ${s.name}`, danger: true, confirm: 'Delete', typed: s.name, text: 'The schedule fires no more. Messages that it has sent stay.', run: async () => { await post('/v1/admin/schedule/delete', body); toast('Deleted.'); } }), { namespace, kind: 'danger' })),
     facts([['When', [inWords(s.when), ' ', h('code', { class: 'nowrap' }, s.when)]], ['Zone', s.zone], ['Queue', s.message?.queue && h('a', { href: href(['queue', namespace, s.message.queue]) }, `${namespace}/${s.message.queue}`)], ['If missed', s.missed], ['If it still runs', s.overlap], ['Fired', number(s.firings)], ['Missed', number(s.missed_ticks)]]),
-    facts([['Next', (s.next || []).length ? h('span', null, s.next.map((t, i) => [i > 0 && ' · ', h('time', { datetime: t, title: t }, when(t))]), ` (in ${duration(Date.parse(s.next[0]) - Date.now())})`) : 'never'],
+    facts([['Next', (s.next || []).length ? h('span', null, s.next.map((t, i) => [i > 0 && ' · ', h('time', { datetime: t, title: t }, when(t)), i === 0 && ` (in ${duration(Date.parse(t) - Date.now())})`])) : 'never'],
       ['Last', (s.last || []).length ? h('span', { class: 'dots' }, [...s.last].reverse().map((e) => h('span', { class: `dot k-${e.outcome === 'overlap' ? 'warn' : 'ok'}`, title: `${e.outcome} ${when(e.at)}` }, SIGNS[e.outcome] || '●', h('span', { class: 'hidden' }, ` ${e.outcome} ${when(e.at)}`)))) : 'not yet']]));
 }
 

@@ -134,6 +134,9 @@ export const empty = (title, text, ...more) => h('section', { class: 'empty' }, 
 
 export const card = (title, ...content) => h('section', { class: 'card' }, title && h('h2', null, title), content);
 
+// A table that may be wider than the page: it scrolls by itself.
+export const wide = (label, table) => h('div', { class: 'table-wrap', tabindex: '0', role: 'region', 'aria-label': label }, table);
+
 export const head = (title, ...right) => h('header', { class: 'head' }, h('h1', { tabindex: '-1' }, title), h('div', { class: 'actions' }, right));
 
 export const facts = (rows) => h('dl', { class: 'facts' }, rows.filter((r) => r && r[1] !== undefined && r[1] !== null && r[1] !== '' && r[1] !== false)

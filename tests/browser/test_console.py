@@ -494,6 +494,34 @@ def test_the_keyboard_alone_is_enough(console, server):
     console.keys("t")
     console.until("return document.documentElement.dataset.theme !== arguments[0]", before)
 
+FOCUS = """
+  const e = document.activeElement, seen = window.__focused = window.__focused || [];
+  if (!e || e === document.body || seen.includes(e)) return null;
+  const before = seen[seen.length - 1];
+  seen.push(e);
+  const box = e.closest('.top form') || e, style = getComputedStyle(e), around = getComputedStyle(box);
+  return [e.outerHTML.slice(0, 80), style.outlineStyle !== 'none' || around.borderColor !== getComputedStyle(document.querySelector('.card, .table-wrap')).borderColor,
+    !before || Boolean(before.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING)];
+"""
+
+
+@pytest.mark.parametrize("page", ["overview", "queues", "queue/ops/jobs?tab=settings"])
+def test_the_tab_key_goes_through_a_page_in_order_and_its_place_is_seen(console, page):
+    console.go(f"#/{page}")
+    console.keys(".")  # nothing comes in between
+    console.blur()
+    seen = 0
+    for _ in range(30):
+        console.keys(Keys.TAB)
+        found = console.run(FOCUS)
+        if not found:
+            break
+        seen += 1
+        assert found[1], ("not seen", found[0])
+        assert found[2], ("out of order", found[0])
+    assert seen == 30
+
+
 # --- live, empty, offline --------------------------------------------------------------------------
 
 def test_an_empty_server_teaches_and_shows_the_first_message_by_itself(chromium, tmp_path):
