@@ -27,6 +27,7 @@ export function workerTable(list) {
     { label: 'Host', cell: (w) => w.host ?? '' }, { label: 'Version', cell: (w) => w.version ?? '' },
     { label: 'Queues', class: 'wrap', cell: (w) => (w.queues || []).map((q, i) => [i > 0 && ', ', h('a', { href: href(['queue', w.namespace, q]) }, q)]) },
     { label: 'Slots', cell: (w) => (w.slots ? h('span', { class: 'meter' }, gauge(w.used, w.slots, `${w.used} of ${w.slots} slots`), ` ${number(w.used)}/${number(w.slots)}`) : '') },
+    { label: 'In flight', cell: (w) => h('a', { href: href(['messages'], { q: w.queues?.length === 1 ? `queue:${w.namespace}/${w.queues[0]} state:leased worker:${JSON.stringify(w.worker)}` : `state:leased worker:${JSON.stringify(w.worker)}` }) }, 'open', h('span', { class: 'hidden' }, ` what ${w.worker} has in flight`)) },
     { label: 'Lost leases', num: true, cell: (w) => number(w.lost_leases) }, { label: 'Last beat', num: true, cell: (w) => `${duration(age(w.last_beat))} ago` },
     { label: 'Actions', cell: actions },
   ];

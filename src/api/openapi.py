@@ -169,6 +169,7 @@ CONDITIONS = {
     "error": string(description="A text in the last error."),
     "reason": REASON,
     "group": string(pattern="^[0-9a-f]{16}$", description="A group of dead letters."),
+    "owner": string(description="The worker that has it leased."),
     **each({"oneOf": [INT32, TEXT]}, "priority_min priority_max"),
     **each({"oneOf": [UINT32, string(pattern="^[0-9]+$")]}, "attempts_over attempts_under"),
     **each(TIME, "older_than newer_than"),
@@ -395,10 +396,10 @@ SCHEMAS = {
     }),
     "Queue": record([*QUEUE], {**QUEUE, **PAUSE, **SHARDS, **PARTIAL}),
     "Queues": record(["topics"], {"topics": array(ref("Queue")), "cursor": ref("Cursor"), **PARTIAL}),
-    "QueueShown": record([*QUEUE_SHOWN], {**QUEUE_SHOWN, **PAUSE, **SHARDS, "oldest_ready_ms": COUNT}),
+    "QueueShown": record([*QUEUE_SHOWN], {**QUEUE_SHOWN, **PAUSE, **SHARDS, **each(COUNT, "oldest_ready_ms wait_p95_ms empty_in_ms")}),
     "QueuesShown": record(["queues"], {"queues": array(ref("QueueShown")), "cursor": ref("Cursor"), **PARTIAL}),
     "QueueWithPolicy": record([*QUEUE_SHOWN, "policy"], {
-        **QUEUE_SHOWN, **PAUSE, **SHARDS, **PARTIAL, "oldest_ready_ms": COUNT, "policy": ref("Knobs")}),
+        **QUEUE_SHOWN, **PAUSE, **SHARDS, **PARTIAL, **each(COUNT, "oldest_ready_ms wait_p95_ms empty_in_ms"), "policy": ref("Knobs")}),
     "AuditLines": whole({"lines": array({"type": "object"}), "looked": COUNT, "whole": FLAG}),
     "History": record(["range", "step_ms", "steps"], {
         **PLACE, **PARTIAL, "range": string(enum=RANGES), "step_ms": COUNT, "steps": COUNT, "end": MOMENT,

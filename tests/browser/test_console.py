@@ -141,6 +141,7 @@ def test_a_query_is_read_by_its_qualifiers(console):
         "380252006595428353": {"id": "380252006595428353"},
         'type:resize tag:plan=gold body.user.id:42 prio>=3 prio<=7 attempt>2': {
             "kind": "resize", "attribute": "plan=gold", "body": "user.id=42", "priority_min": "3", "priority_max": "7", "attempts_over": "2"},
+        "worker:web-7 state:leased": {"owner": "web-7", "state": "leased"},
         'queue:ops/jobs error~"no such" tenant:acme body.a.b:"x y" attempt<1 age<5m': {
             "namespace": "ops", "queue": "jobs", "error": "no such", "share": "acme", "body": "a.b=x y", "attempts_under": "1", "newer_than": "5m"},
     }

@@ -4,6 +4,7 @@
 #include "api/flat/view.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/shared_text.h"
 #include "core/fingerprint.h"
 #include "engine/engine.h"
 
@@ -277,13 +278,19 @@ has_body(const struct admin_filter *f, const struct op_row *row, const struct me
 	return !row->payload.pin && body_condition_read(&c, f->body, NULL) == 0 && body_condition_holds(&c, m->payload);
 }
 
+static bool
+is_held_by(const struct op_row *row, struct slice owner)
+{
+	return !owner.n || (row->state == MSG_LEASED && row->holder && slice_eq(owner, shared_text_slice(row->holder)));
+}
+
 /* What the record and its state say without its payload. */
 static bool
 is_of_words(const struct admin_filter *f, const struct op_row *row, const struct message *m)
 {
 	return (!f->id.id || f->id.id == row->id) && equals_if_asked(f->key, m->key) &&
 	       equals_if_asked(f->share, share_of_line(m->share)) && equals_if_asked(f->kind, kind_of_line(m->share)) &&
-	       equals_if_asked(f->correlation_id, m->correlation) &&
+	       equals_if_asked(f->correlation_id, m->correlation) && is_held_by(row, f->owner) &&
 	       equals_if_asked(f->reason, slice_of(flat_view_reasons[row->reason]));
 }
 

@@ -14,6 +14,7 @@
  *      reason           that is a dead letter for this: max_attempts, expired, rejected
  *      priority_min     whose priority is this number or a higher one
  *      priority_max     whose priority is this number or a lower one
+ *      owner            that is leased by the worker of this name
  *      attempts_over    delivered more often than this
  *      attempts_under   delivered less often than this
  *      older_than       accepted longer ago than this; dead letters: dead for longer
@@ -37,7 +38,7 @@ enum {
 struct admin_filter {
 	struct given_id id; /* 0: not asked for */
 	/* n 0: not asked for */
-	struct slice key, share, kind, correlation_id, attribute, body, text, error, group, reason;
+	struct slice key, share, kind, correlation_id, attribute, body, text, error, group, reason, owner;
 	struct slice priority_min, priority_max, attempts_over, attempts_under; /* numbers as written */
 	slu_time older_than, newer_than;                                        /* 0: not asked for */
 	bool masked;                                                            /* bodies are masked (api/mask/mask.h): one that is not in memory does not match */
@@ -58,6 +59,7 @@ struct admin_filter {
 	X(type, at, word, "error", "text_error", error), \
 	X(type, at, word, "reason", "reason", reason), \
 	X(type, at, word, "group", "group", group), \
+	X(type, at, word, "owner", "owner", owner), \
 	X(type, at, number, "priority_min", "priority_min", priority_min), \
 	X(type, at, number, "priority_max", "priority_max", priority_max), \
 	X(type, at, number, "attempts_over", "attempts_over", attempts_over), \

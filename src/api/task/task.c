@@ -162,7 +162,7 @@ encode_filter(const struct admin_filter *f, struct json_out *w)
 static unsigned
 version_of(const struct admin_filter *f)
 {
-	const size_t newer = f->share.n + f->kind.n + f->body.n + f->priority_min.n + f->priority_max.n + f->attempts_over.n +
+	const size_t newer = f->share.n + f->kind.n + f->body.n + f->owner.n + f->priority_min.n + f->priority_max.n + f->attempts_over.n +
 			     f->attempts_under.n;
 
 	return newer ? TASK_DOC_VERSION : 1;

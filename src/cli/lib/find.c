@@ -22,6 +22,7 @@ static const struct {
 	{ "error", offsetof(struct find, error) },
 	{ "reason", offsetof(struct find, reason) },
 	{ "group", offsetof(struct find, group) },
+	{ "owner", offsetof(struct find, owner) },
 	{ "priority_min", offsetof(struct find, priority_min) },
 	{ "priority_max", offsetof(struct find, priority_max) },
 	{ "attempts_over", offsetof(struct find, attempts_over) },

@@ -11,7 +11,7 @@ struct json_out;
 struct find {
 	const char *state;
 	const char *id, *key, *share, *kind, *correlation, *attribute, *body, *text, *error, *reason, *group;
-	const char *priority_min, *priority_max, *attempts_over, *attempts_under;
+	const char *owner, *priority_min, *priority_max, *attempts_over, *attempts_under;
 	slu_time older, newer;
 	uint64_t limit;
 };
@@ -31,6 +31,7 @@ struct find {
 	{ "--reason max_attempts|expired|rejected", ARG_TEXT, AT(type, find.reason), \
 	  "only letters that died for this reason" }, \
 	{ "--group GROUP", ARG_TEXT, AT(type, find.group), "only letters of this group, as `dlq groups` names it" }, \
+	{ "--owner WORKER", ARG_TEXT, AT(type, find.owner), "leased by this worker" }, \
 	{ "--priority-min N", ARG_TEXT, AT(type, find.priority_min), "whose priority is N or a higher number" }, \
 	{ "--priority-max N", ARG_TEXT, AT(type, find.priority_max), "whose priority is N or a lower number" }, \
 	{ "--attempts-over N", ARG_TEXT, AT(type, find.attempts_over), "delivered more than N times" }, \

@@ -119,6 +119,9 @@ def test_each_new_condition_finds_over_queues_and_in_one(tmp_path):
                 assert sorted(m["id"] for m in search(server, namespace=server.namespace, **{name: value})[0]) == want, (name, value)
                 listed = ask(server, "messages", **server.here(**{name: value})).body["messages"]
                 assert sorted(m["id"] for m in listed) == want, (name, value)
+        server.dequeue(kinds="crop", owner="web-7", lease="1m")
+        assert [m["id"] for m in search(server, namespace=server.namespace, owner="web-7")[0]] == [ids[1]]
+        assert search(server, namespace=server.namespace, owner="web")[0] == []
         both = search(server, namespace=server.namespace, body="user.id=42", kind="crop")[0]
         assert [m["id"] for m in both] == [ids[1]]
 
