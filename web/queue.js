@@ -57,6 +57,7 @@ function actions(q) {
 function eta(q) {
   const inside = rateOf(nameOf(q), 'accepted'), done = rateOf(nameOf(q), 'finished');
   if (!q.ready) return 'nothing is ready';
+  if (q.empty_in_ms !== undefined) return `in about ${duration(q.empty_in_ms)}`; // by the last minute
   if (done === null) return 'counting …';
   if (done <= inside) return done || inside ? 'never at this rate: more comes in than is done' : 'nothing takes messages';
   return `in about ${duration((q.ready / (done - inside)) * 1000)}`;

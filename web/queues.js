@@ -46,6 +46,7 @@ const COLUMNS = [
   count('ready', 'Ready'), count('delayed', 'Delayed'), count('leased', 'In flight', 'leased by a consumer'),
   count('held', 'Held', 'behind another message of their key'), count('dead', 'Dead'),
   { id: 'oldest', label: 'Oldest', num: true, title: 'how long the oldest ready message has waited', value: (q) => q.oldest_ready_ms ?? null, cell: (q) => duration(q.oldest_ready_ms) },
+  { id: 'wait', label: 'Wait p95', num: true, title: 'from due to delivery, in the last minute: 95 of 100 waited no longer', value: (q) => q.wait_p95_ms ?? null, cell: (q) => duration(q.wait_p95_ms) },
   speed('in', 'In/s', 'accepted'), speed('done', 'Done/s', 'finished'), speed('failed', 'Failed/s', 'failed'),
   { id: 'spark', label: 'Backlog', cell: (q) => spark(seriesOf(nameOf(q), 'depth'), `backlog of ${nameOf(q)}`, 'ready') },
 ];

@@ -19,6 +19,8 @@ add(struct op_queue *sum, const struct op_queue *q)
 	for (unsigned i = MSG_READY; i < MSG_STATES; i++)
 		sum->count[i] += q->count[i];
 	sum->oldest = q->oldest > sum->oldest ? q->oldest : sum->oldest;
+	sum->wait = q->wait > sum->wait ? q->wait : sum->wait;
+	sum->empty = q->empty > sum->empty ? q->empty : sum->empty;
 	ledger_add_totals(&sum->totals, &q->totals);
 }
 

@@ -168,6 +168,8 @@ struct op_queue {
 	bool paused;                 /* of the policy */
 	struct pause_note pause;     /* the same */
 	char letters[NAME_TEXT];     /* dead_letter_queue of the policy */
+	slu_time wait;               /* core/ledger/recent.h */
+	slu_time empty;              /* the same */
 	slu_time held;               /* the end of the hold of the queue; 0: it is not held */
 	slu_time now;                /* the time of the shard when it answered; 0: a node of an earlier version has answered */
 };

@@ -195,6 +195,8 @@ static const struct op_field queue_fields[] = {
 	{ "paused_until", 12, FIELD_TIME, AT(pause.until), 0, NO, QUEUE_ROWS, NULL },
 	{ "pause_reason", 13, FIELD_TEXT, AT(pause.reason), 0, NO, QUEUE_ROWS, NULL },
 	{ "paused_by", 14, FIELD_TEXT, AT(pause.by), 0, NO, QUEUE_ROWS, NULL },
+	{ "wait",      15, FIELD_TIME, AT(wait), 0, NO, QUEUE_ROWS, NULL },
+	{ "empty",     16, FIELD_TIME, AT(empty), 0, NO, QUEUE_ROWS, NULL },
 	{ "letters",    20, FIELD_TEXT, AT(letters), 0, NO, QUEUE_ROWS, NULL },
 };
 #undef AT

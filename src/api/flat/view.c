@@ -407,6 +407,10 @@ flat_view_queue_details(struct json_out *w, const struct op_queue *q)
 	flat_view_queue(w, q);
 	if (q->oldest >= 0)
 		json_out_u64(w, "oldest_ready_ms", (uint64_t)(q->oldest / SLU_MS));
+	if (q->wait)
+		json_out_u64(w, "wait_p95_ms", (uint64_t)(q->wait / SLU_MS));
+	if (q->empty)
+		json_out_u64(w, "empty_in_ms", (uint64_t)(q->empty / SLU_MS));
 	flat_view_since(w, &q->totals);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "core/ledger/named.h"
+#include "core/ledger/recent.h"
 #include "core/ledger/use.h"
 #include "core/reserved.h"
 
@@ -226,14 +227,18 @@ add_queue(struct ledgerengine *k, struct op *op, uint32_t queue)
 {
 	struct op_queue *out = &op->queues[op->n_queues++];
 	const slu_time oldest = ledger_oldest(k->ledger, queue);
+	struct ledger_recent recent;
 	struct ledger_queue_view v;
 
 	ledger_queue_get(k->ledger, queue, &v);
+	ledger_recent(k->ledger, queue, k->now, (uint64_t)v.count[MSG_READY] + v.count[MSG_HELD] + v.count[MSG_LEASED], &recent);
 	*out = (struct op_queue){
 		.totals = v.totals,
 		.oldest = oldest == SLU_NEVER ? -1 : oldest < k->now ? k->now - oldest
 								     : 0,
 		.warn_depth = v.policy->warn_depth,
+		.wait = recent.wait,
+		.empty = recent.empty,
 		.paused = v.policy->paused,
 		.pause = v.policy->pause,
 		.held = ledger_hold_end(k->ledger, queue, GATE_QUEUE, (struct slice){ 0 }),

@@ -48,6 +48,17 @@ def test_a_queue_shows_what_came_in_was_done_and_failed(server):
 
 
 @pytest.mark.skipif(ENGINE == "redis", reason="engine redis has no history")
+def test_a_list_of_queues_has_the_wait_of_the_last_minute(server):
+    server.enqueue({"text": "x"}, {"text": "y"}, topic="waits")
+    listed = lambda: next(q for q in server.get("/v1/admin/queues", namespace=server.namespace).body["queues"] if q["queue"] == "waits")
+    assert "wait_p95_ms" not in listed()
+    server.dequeue(topic="waits", limit=1)
+    until(lambda: "wait_p95_ms" in listed() or time.sleep(0.1))
+    assert 0 <= listed()["wait_p95_ms"] < 10_000
+    assert "empty_in_ms" not in listed()  # more came in than was done
+
+
+@pytest.mark.skipif(ENGINE == "redis", reason="engine redis has no history")
 def test_only_the_whole_server_has_days(server):
     server.enqueue({"text": "x"})
     for span, steps, ms in (("10m", 60, 10000), ("1h", 60, 60000), ("24h", 288, 300000), ("7d", 2016, 300000)):

@@ -3,6 +3,7 @@
  */
 #include "ledger_fixture.h"
 
+#include "core/ledger/recent.h"
 #include "core/queue/trend.h"
 
 #define STEP (10 * SLU_SEC)
@@ -188,6 +189,34 @@ TEST(a_queue_that_has_not_moved_for_an_hour_has_no_history)
 	CHECK(!look(f.queue));
 	CHECK(look(SLAB_NONE));
 	CHECK_EQ(1, value(TREND_LEVEL_AT + TREND_READY, 0));
+}
+
+TEST(the_last_minute_tells_the_wait_and_when_a_queue_will_be_empty)
+{
+	struct ledger_recent r;
+
+	allow(10);
+	next_step();
+	for (unsigned i = 0; i < 10; i++)
+		(void)put(5);
+	next_step();
+	ledger_recent(f.l, f.queue, f.now, 10, &r);
+	CHECK(!r.wait && !r.empty); /* nothing was delivered, and more came in than was done */
+	f.now += 60 * SLU_SEC;
+	for (unsigned i = 0; i < 2; i++) {
+		const uint64_t id = claim();
+
+		CHECK_EQ(0, ack_as(id, f.token));
+	}
+	next_step();
+	ledger_recent(f.l, f.queue, f.now, 8, &r);
+	CHECK(r.wait > 50 * SLU_SEC && r.wait < 100 * SLU_SEC);
+	CHECK_EQ(240 * SLU_SEC, r.empty); /* 2 a minute */
+	ledger_recent(f.l, f.queue, f.now, 0, &r);
+	CHECK_EQ(0, r.empty);
+	f.now += 70 * SLU_SEC;
+	ledger_recent(f.l, f.queue, f.now, 8, &r);
+	CHECK(!r.wait && !r.empty);
 }
 
 static uint32_t
