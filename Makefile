@@ -17,6 +17,9 @@ TSAN   = $(BUILD)-tsan
 CLANG  = $(BUILD)-clang
 FUZZ   = $(BUILD)-fuzz
 STRICT = $(BUILD)-strict
+RELEASE = $(BUILD)-release
+# The build that `make install` installs.
+INSTALLED ?= $(RELEASE)
 NINJA  = ninja --quiet -C
 # Three times as many as there are processors: many tests wait for a server, a timer or a disk.
 MESON_TEST = $(MESON_BUILD_TEST) --no-rebuild
@@ -34,6 +37,10 @@ TSAN_TEST = TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.suppress $$TSAN_OPTI
 .PHONY: build
 build: $(BUILD)/build.ninja ## build everything into build/ (this is the default)
 	@$(NINJA) $(BUILD)
+
+.PHONY: release
+release: $(RELEASE)/build.ninja ## build what is installed, optimised when it is linked, into build-release/
+	@$(NINJA) $(RELEASE)
 
 .PHONY: run
 run: build ## build and start the server on ./data: SLUICE_LISTEN= and the like
@@ -212,14 +219,15 @@ format: setup-lint ## lay out every C file as .clang-format says
 	clang-format -i $(C_FILES)
 
 .PHONY: install
-install: build ## install libraries, headers, commands, manual pages: DESTDIR= PREFIX=
-	@grep -qx 'prefix = $(PREFIX)' $(BUILD)/meson-private/cmd_line.txt || \
-		meson configure $(BUILD) -Dprefix=$(PREFIX)
-	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet
+install: $(INSTALLED)/build.ninja ## install libraries, headers, commands, manual pages: DESTDIR= PREFIX=
+	@grep -qx 'prefix = $(PREFIX)' $(INSTALLED)/meson-private/cmd_line.txt || \
+		meson configure $(INSTALLED) -Dprefix=$(PREFIX)
+	@$(NINJA) $(INSTALLED)
+	@DESTDIR=$(DESTDIR) meson install -C $(INSTALLED) --quiet
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(BUILD) $(ASAN) $(TSAN) $(CLANG) $(STRICT) $(FUZZ)
+	rm -rf $(BUILD) $(ASAN) $(TSAN) $(CLANG) $(STRICT) $(FUZZ) $(RELEASE)
 
 .PHONY: help
 help: ## this list
@@ -244,6 +252,11 @@ test-tsan: $(TSAN)/build.ninja
 
 $(BUILD)/build.ninja: | setup-build
 	@meson setup $(BUILD) --prefix=$(PREFIX) -Dwerror=$(WERROR) >/dev/null
+
+# Objects have code beside what the linker optimises: the static libraries are for any compiler.
+$(RELEASE)/build.ninja: | setup-build
+	@meson setup $(RELEASE) --prefix=$(PREFIX) -Dwerror=$(WERROR) -Dtests=false -Db_lto=true -Db_lto_threads=$(JOBS) \
+		-Dc_args=-ffat-lto-objects >/dev/null
 
 $(ASAN)/build.ninja: | setup-build
 	@meson setup $(ASAN) -Db_sanitize=address,undefined \

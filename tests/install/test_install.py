@@ -27,7 +27,7 @@ def root(tmp_path_factory):
     folder = tmp_path_factory.mktemp("root")
     env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
     build = os.path.relpath(os.environ["SLUICE_BUILD"], ROOT)
-    call(["make", "install", f"BUILD={build}", f"DESTDIR={folder}"], cwd=ROOT, env=env)
+    call(["make", "install", f"BUILD={build}", f"INSTALLED={build}", f"DESTDIR={folder}"], cwd=ROOT, env=env)
     return folder
 
 
