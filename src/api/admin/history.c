@@ -89,6 +89,7 @@ write_value(struct json_out *w, const struct state *s, const struct step *step, 
 {
 	const double seconds = (double)trend_spans[s->of->scale].length / (double)SLU_SEC;
 	const double v = (double)step->v[column];
+	const slu_time unit = TREND_UNIT;
 
 	if (!step->known[column])
 		json_out_null(w, NULL);
@@ -97,7 +98,7 @@ write_value(struct json_out *w, const struct state *s, const struct step *step, 
 	else if (column < TREND_OLDEST)
 		json_out_u64(w, NULL, step->v[column]);
 	else
-		write_decimal(w, v * (double)TREND_UNIT / (double)SLU_MS);
+		write_decimal(w, v * (double)unit / (double)SLU_MS);
 }
 
 static void
