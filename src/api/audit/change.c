@@ -88,7 +88,7 @@ finish(struct apicall *a, struct buf *object, bool all)
 	if (object->n == 0)
 		buf_putc(object, '{');
 	if (!all)
-		buf_puts(object, object->n > 1 ? MORE : MORE + 1);
+		buf_puts(object, &MORE[object->n > 1 ? 0 : 1]);
 	buf_putc(object, '}');
 	return object->failed ? (struct slice){ 0 } : arena_copy(&a->memory, buf_slice(object));
 }

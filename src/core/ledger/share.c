@@ -19,11 +19,13 @@ void
 ledger_share_count(struct ledger *l, struct ledger_queue *q)
 {
 	const uint32_t n = q->shares ? shares_count(q->shares) : 0;
+	const bool shares = q->shares && shares_have_changed(q->shares);
+	const bool values = q->values && values_have_changed(q->values);
+	const bool kinds = q->kinds && values_have_changed(q->kinds);
 
 	l->n_shares += n - q->n_shares; /* modulo 2^32: it may be less */
 	q->n_shares = n;
-	if ((q->shares && shares_have_changed(q->shares)) | (q->values && values_have_changed(q->values)) |
-	    (q->kinds && values_have_changed(q->kinds)))
+	if (shares || values || kinds)
 		ledger_count_heaps(l, q);
 }
 
