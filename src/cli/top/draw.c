@@ -119,6 +119,7 @@ put_json(const struct top_queue *q, struct json_out *w)
 
 	json_out_object(w, NULL);
 	json_out_str(w, "namespace", slice_of(q->space));
+	json_out_str(w, "topic", slice_of(q->name)); /* the name that older scripts read */
 	json_out_str(w, "queue", slice_of(q->name));
 	for (unsigned i = 0; i < TOP_COUNTS; i++)
 		json_out_u64(w, top_counts[i], q->counts[i]);
