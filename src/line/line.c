@@ -22,6 +22,7 @@ line_new(struct line **out, const struct line_conf *conf)
 	buf_init(&l->out, SIZE_MAX / 2);
 	buf_init(&l->pending, SIZE_MAX / 2);
 	buf_init(&l->span, SIZE_MAX / 2);
+	buf_init(&l->also, SIZE_MAX / 2);
 	buf_init(&l->loose.bytes, SIZE_MAX / 2);
 	for (unsigned i = 0; i < LINE_SLOTS; i++)
 		buf_init(&l->slots[i].object, SIZE_MAX / 2);
@@ -39,6 +40,7 @@ line_free(struct line *l)
 	buf_release(&l->out);
 	buf_release(&l->pending);
 	buf_release(&l->span);
+	buf_release(&l->also);
 	line_run_release(&l->loose);
 	mem_free(l->spans.p);
 	mem_free(l->openings.p);

@@ -94,7 +94,7 @@ struct line_request {
 	unsigned slot;             /* names the request in line_reply */
 	char name[LINE_NAME_MAX];  /* LIST: the prefix of the names */
 	char after[LINE_NAME_MAX]; /* LIST: only names behind this one */
-	struct slice object;       /* PUT: valid until the reply */
+	struct slice object;       /* PUT. REMOVE: further names, each with a NUL. Valid until the reply */
 	size_t max;                /* GET: the first bytes, at most so many; 0 = all */
 };
 
@@ -129,6 +129,7 @@ struct line_conf {
 	uint32_t span_groups;    /* LINE-6 */
 	uint64_t span_bytes;
 	uint32_t loose_groups;         /* LINE-6; more than span_groups; 0 = any number */
+	uint32_t removes;              /* groups that one LINE_REMOVE removes at most; 0 = 1 */
 	struct slu_backoff retry;      /* after LINE_FAILED */
 	uint64_t (*random)(void *arg); /* 64 random bits */
 

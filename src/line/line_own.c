@@ -204,6 +204,7 @@ on_removed(struct line *l, unsigned slot, const struct line_answer *a)
 {
 	(void)a;
 	line_idle(l, slot);
+	l->found_at += l->n_also;
 	l->swept = l->found.p[l->found_at++];
 }
 
@@ -272,10 +273,31 @@ on_groups(struct line *l, unsigned slot, const struct line_answer *a)
 		l->swept = sweep_to(l);
 }
 
-/* Removes the next listed group, unless it stays (LINE-2). */
+/* Removes the next listed group, and those behind it up to the next one that stays. */
+static void
+remove_groups(struct line *l)
+{
+	char name[LINE_NAME_MAX];
+
+	buf_clear(&l->also);
+	line_ask(l, LINE_BACK, on_removed, LINE_REMOVE, LINE_GROUP, l->found.p[l->found_at]);
+	for (uint32_t i = l->found_at + 1; i < l->found.n && l->n_also + 1 < l->conf.removes; i++, l->n_also++) {
+		if (l->found.p[i] > sweep_to(l) || stays(l, l->found.p[i]))
+			break;
+		line_name(name, l->conf.shard, LINE_GROUP, l->found.p[i]);
+		buf_put(&l->also, name, strlen(name) + 1);
+	}
+	if (l->also.failed)
+		line_give_up(l, SLU_ENOMEM, "out of memory");
+	else
+		l->slots[LINE_BACK].request.object = buf_slice(&l->also);
+}
+
+/* Goes on with the listed groups. */
 static void
 sweep(struct line *l)
 {
+	l->n_also = 0;
 	while (l->found_at < l->found.n) {
 		const uint64_t number = l->found.p[l->found_at];
 
@@ -289,7 +311,7 @@ sweep(struct line *l)
 			return;
 		}
 		if (!stays(l, number)) {
-			line_ask(l, LINE_BACK, on_removed, LINE_REMOVE, LINE_GROUP, number);
+			remove_groups(l);
 			return;
 		}
 		l->swept = number;

@@ -118,6 +118,8 @@ struct line {
 	uint64_t swept;            /* the last group that was looked at for removal */
 	struct line_numbers found; /* listed groups: they may be removed, or were compared */
 	uint32_t found_at;
+	struct buf also; /* further names of the removal on its way */
+	uint32_t n_also;
 
 	/* Comparing with the store. */
 	struct {

@@ -26,6 +26,7 @@ on_store_ask(struct store_request *to, const struct line_request *r)
 	snprintf(to->name, sizeof to->name, "%s", r->name);
 	snprintf(to->after, sizeof to->after, "%s", r->after);
 	to->object = r->object;
+	to->more = r->verb == LINE_REMOVE ? r->object : (struct slice){ 0 };
 	to->max = r->max;
 }
 

@@ -481,6 +481,7 @@ new_line(struct mirror *m, struct slu_err *err)
 		.span_groups = m->conf.span_groups,
 		.span_bytes = m->conf.span_bytes,
 		.loose_groups = m->conf.loose_groups,
+		.removes = m->conf.store->ops->remove_all ? STORE_REMOVES : 1,
 		.retry = m->conf.retry,
 		.random = draw,
 		.may_take = may_take,

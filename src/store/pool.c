@@ -79,7 +79,7 @@ do_list(struct store *s, struct store_request *r)
 static enum store_result
 do_remove(struct store *s, struct store_request *r)
 {
-	return store_remove(s, r->name, &r->err);
+	return r->more.n ? store_remove_all(s, r->name, r->more, &r->err) : store_remove(s, r->name, &r->err);
 }
 
 static enum store_result

@@ -44,6 +44,7 @@ struct store_request {
 	char name[STORE_NAME_MAX];  /* LIST: the prefix of the names */
 	char after[STORE_NAME_MAX]; /* LIST: only names behind this one */
 	struct slice object;        /* PUT: borrowed until done */
+	struct slice more;          /* REMOVE: further names, for store_remove_all; borrowed until done */
 	enum store_mode mode;       /* PUT */
 	uint64_t at;                /* GET: the first byte */
 	size_t max;                 /* GET: bytes; LIST: names, up to STORE_PAGE_MAX; 0 = as many as possible */

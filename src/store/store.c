@@ -300,6 +300,35 @@ store_remove(struct store *s, const char *name, struct slu_err *err)
 	return report(s, "remove", name, r, &cause, err);
 }
 
+/* Every name has its NUL. */
+static enum store_result
+check_all(const struct store *s, const char *name, struct slice more, struct slu_err *err)
+{
+	enum store_result r = check(s, name, true, err);
+
+	if (r == STORE_OK && more.n > 0 && more.p[more.n - 1])
+		return refuse(err, SLU_EINVAL, "a name without its end");
+	while (r == STORE_OK && more.n > 0) {
+		r = check(s, more.p, true, err);
+		slice_skip(&more, strlen(more.p) + 1);
+	}
+	return r;
+}
+
+enum store_result
+store_remove_all(struct store *s, const char *name, struct slice more, struct slu_err *err)
+{
+	struct slu_err cause = { 0 };
+	enum store_result r = check_all(s, name, more, &cause);
+
+	if (r == STORE_OK && !s->ops->remove_all)
+		r = refuse(&cause, SLU_EINVAL, "the store removes one object at a time");
+	travel(s, STORE_REMOVE);
+	if (r == STORE_OK)
+		r = s->ops->remove_all(s, name, more, &cause);
+	return report(s, "remove", name, r, &cause, err);
+}
+
 enum store_result
 store_remove_if(struct store *s, const char *name, const char *tag, struct slu_err *err)
 {

@@ -64,6 +64,7 @@ enum {
 	STORE_SEGMENTS = 8,           /* of a name */
 	STORE_URL_MAX = 1024,         /* bytes of a URL, with the NUL */
 	STORE_PAGE_MAX = 1000,        /* names that one list returns */
+	STORE_REMOVES = 100,          /* names of one store_ops.remove_all */
 	STORE_OBJECT_MAX = 64 << 20,  /* bytes of an object: one request on every store */
 	STORE_REPLACE_MAX = 64 << 10, /* bytes of an object that is replaced */
 };
@@ -166,6 +167,10 @@ struct store_ops {
 
 	enum store_result (*remove)(struct store *s, const char *name, struct slu_err *err);
 
+	/* Optional, for a store where a request costs more than a removal: removes also the names in `more`, each with a
+	 * NUL, at most STORE_REMOVES names in all. After STORE_FAILED any of them may be gone. */
+	enum store_result (*remove_all)(struct store *s, const char *name, struct slice more, struct slu_err *err);
+
 	/* Optional: for store_remove_if. Its `list` fills in tags (store_names_add_tagged). */
 	enum store_result (*remove_if)(struct store *s, const char *name, const char *tag, struct slu_err *err);
 
@@ -213,6 +218,9 @@ enum store_result store_list(struct store *s, const char *prefix, const char *af
 			     uint32_t max, struct store_names *out, struct slu_err *err);
 
 enum store_result store_remove(struct store *s, const char *name, struct slu_err *err);
+
+/* store_ops.remove_all. Returns STORE_REFUSED if the store has none. */
+enum store_result store_remove_all(struct store *s, const char *name, struct slice more, struct slu_err *err);
 
 /* Removes the object if it still has the tag that a list returned: other programs may have replaced it. Returns
  * STORE_EXISTS if it has another tag, STORE_REFUSED if the store has no tags. A store may ignore the tag. */

@@ -61,6 +61,7 @@ static struct {
 	struct line_mark answered[NUMBERS];
 	uint64_t last_life, bodies;
 	unsigned long confirms, opens, losses, spans, removals, clones;
+	unsigned long along;             /* removals of a request with several names */
 	unsigned long restored, damages; /* groups; reports */
 	slu_time now;
 
@@ -226,6 +227,7 @@ start(struct node *n)
 		.shard = "s",
 		.span_groups = 2 + (uint32_t)dice(6),
 		.loose_groups = 8 + (uint32_t)dice(4),
+		.removes = (uint32_t)dice(6),
 		.span_bytes = 1 << 20,
 		.retry = { .base = 1, .max = 4 },
 		.random = draw,
@@ -282,6 +284,7 @@ clone_node(struct node *to, const struct node *from)
 	copy_buf(&l->out);
 	copy_buf(&l->pending);
 	copy_buf(&l->span);
+	copy_buf(&l->also);
 	copy_buf(&l->loose.bytes);
 	copy_array(&l->loose.lengths, l->loose.n, l->loose.size);
 	copy_array(&l->spans.p, l->spans.n, l->spans.size);
@@ -294,7 +297,7 @@ clone_node(struct node *to, const struct node *from)
 	if (l->has_pending)
 		MUST(0 == line_group_decode(&l->pending_group, buf_slice(&l->pending), NULL));
 	l->slots[LINE_MAIN].request.object = buf_slice(&l->out);
-	l->slots[LINE_BACK].request.object = buf_slice(&l->span);
+	l->slots[LINE_BACK].request.object = buf_slice(l->slots[LINE_BACK].request.verb == LINE_REMOVE ? &l->also : &l->span);
 	to->cut = dice(2);
 	if (!to->cut)
 		line_reopen(l);
@@ -399,6 +402,17 @@ add(const struct line_request *r)
 }
 
 static void
+remove_named(const char *name)
+{
+	struct object *const o = objects_find(&world.store, name);
+
+	if (!o)
+		return;
+	objects_remove(&world.store, o);
+	world.removals++;
+}
+
+static void
 execute(const struct line_request *r, struct line_answer *a, const char *names[PAGE])
 {
 	struct object *const o = objects_find(&world.store, r->name);
@@ -421,12 +435,10 @@ execute(const struct line_request *r, struct line_answer *a, const char *names[P
 		list_names(r, a, names);
 		break;
 	case LINE_REMOVE:
-		if (!o) {
-			a->result = LINE_ABSENT;
-			break;
-		}
-		objects_remove(&world.store, o);
-		world.removals++;
+		a->result = o ? LINE_OK : LINE_ABSENT;
+		remove_named(r->name);
+		for (struct slice more = r->object; more.n > 0; slice_skip(&more, strlen(more.p) + 1), world.along++)
+			remove_named(more.p);
 		break;
 	case LINE_REPLACE: /* nodes alone */
 		MUST(false);
@@ -714,5 +726,5 @@ TEST_LIMIT(no_schedule_loses_an_answered_group, 600)
 	run(seed);
 	printf("# %lu confirmed, %lu opened, %lu lost, %lu spans, %lu removed, %lu cloned\n", world.confirms,
 	       world.opens, world.losses, world.spans, world.removals, world.clones);
-	CHECK(world.confirms > seeds.n && world.opens > seeds.n && world.spans > 0 && world.clones > 0);
+	CHECK(world.confirms > seeds.n && world.opens > seeds.n && world.spans > 0 && world.clones > 0 && world.along > 0);
 }

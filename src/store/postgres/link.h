@@ -24,7 +24,7 @@
 
 enum {
 	LINK_PARAMS = 17,
-	LINK_OFTEN = 4,  /* statements that are prepared */
+	LINK_OFTEN = 5,  /* statements that are prepared */
 	LINK_ANEW = 256, /* POSTGRES-2 */
 	LINK_NUMBER = 24 /* bytes of a number as text */
 };

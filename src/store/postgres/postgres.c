@@ -19,7 +19,8 @@ enum sql {
 	SQL_PUT,
 	SQL_PUT_GROUP,
 	SQL_REPLACE,
-	SQL_REMOVE, /* the last one that is prepared */
+	SQL_REMOVE,
+	SQL_REMOVE_ALL, /* the last one that is prepared */
 	SQL_PUT_BEHIND,
 	SQL_LOOK,
 	SQL_GET,
@@ -30,7 +31,7 @@ enum sql {
 	SQL_COUNT
 };
 
-_Static_assert((int)SQL_REMOVE < (int)LINK_OFTEN, "LINK_OFTEN");
+_Static_assert((int)SQL_REMOVE_ALL < (int)LINK_OFTEN, "LINK_OFTEN");
 
 /* An object of less than a page is one row, larger ones are rows of 2 kB beside it. Autovacuum cleans removed rows up soon
  * and without pauses, also if this role may not (vacuum.h). */
@@ -87,6 +88,8 @@ static const char *const texts[SQL_COUNT] = {
 	/* STORE-3: a power cut may undo it. A sync of its own would delay the puts. */
 	[SQL_REMOVE] = "WITH gone AS (DELETE FROM %1$s.beat WHERE name = $1 AND " LINK_LATER ")"
 		       " DELETE FROM %1$s.object WHERE name = $1 AND " LINK_LATER,
+	[SQL_REMOVE_ALL] = "WITH gone AS (DELETE FROM %1$s.beat WHERE name = ANY ($1::text[]) AND " LINK_LATER ")"
+			   " DELETE FROM %1$s.object WHERE name = ANY ($1::text[]) AND " LINK_LATER,
 	[SQL_CLOCK] = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
 	[SQL_SAFE] = "SELECT current_setting('fsync'), current_setting('full_page_writes')",
 	[SQL_MAKE] = "DO $make$ BEGIN"
@@ -112,7 +115,7 @@ of(struct store *s)
 static struct link_query
 query(const struct postgres_store *s, enum sql sql)
 {
-	return (struct link_query){ .sql = s->sql[sql], .often = sql <= SQL_REMOVE ? (unsigned)sql + 1 : 0 };
+	return (struct link_query){ .sql = s->sql[sql], .often = sql <= SQL_REMOVE_ALL ? (unsigned)sql + 1 : 0 };
 }
 
 static void
@@ -253,6 +256,31 @@ remove_object(struct store *store, const char *name, struct slu_err *err)
 	link_add(&q, name);
 	r = links_run(s->links, &q, &result, err);
 	PQclear(result);
+	return r;
+}
+
+/* The names have no characters that need quotes in an array. */
+static enum store_result
+remove_all(struct store *store, const char *name, struct slice more, struct slu_err *err)
+{
+	struct postgres_store *const s = of(store);
+	struct link_query q = query(s, SQL_REMOVE_ALL);
+	PGresult *result = NULL;
+	enum store_result r = STORE_FAILED;
+	struct buf names;
+
+	buf_init(&names, STORE_REMOVES * STORE_NAME_MAX + 2);
+	buf_printf(&names, "{%s", name);
+	for (; more.n > 0; slice_skip(&more, strlen(more.p) + 1))
+		buf_printf(&names, ",%s", more.p);
+	buf_putc(&names, '}');
+	link_add(&q, buf_str(&names));
+	if (names.failed)
+		slu_fail(err, SLU_ENOMEM, "out of memory");
+	else
+		r = links_run(s->links, &q, &result, err);
+	PQclear(result); /* NULL is fine */
+	buf_release(&names);
 	return r;
 }
 
@@ -484,5 +512,6 @@ const struct store_ops store_postgres = {
 	.get = get,
 	.list = list,
 	.remove = remove_object,
+	.remove_all = remove_all,
 	.clock = read_clock,
 };

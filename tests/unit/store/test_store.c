@@ -292,6 +292,24 @@ STORE_CASE(a_remove_of_what_is_absent_harms_nothing)
 	CHECK_STR("stays", store_rig_get(r, "a/c"));
 }
 
+/* Names with the characters of an array of SQL are no names of objects. */
+STORE_CASE(several_objects_are_removed_at_once)
+{
+	static const char more[] = "a/c\0x/absent\0b/d";
+
+	if (!r->s->ops->remove_all)
+		return;
+	CHECK_EQ(STORE_OK, store_rig_put(r->s, "a/b", "1"));
+	CHECK_EQ(STORE_OK, store_rig_put(r->s, "a/c", "2"));
+	CHECK_EQ(STORE_OK, store_rig_put(r->s, "b/d", "3"));
+	CHECK_EQ(STORE_OK, store_rig_put(r->s, "b/e", "4"));
+	CHECK_EQ(STORE_OK, store_remove_all(r->s, "a/b", (struct slice){ more, sizeof more }, &r->err));
+	CHECK_STR("b/e", store_rig_list(r, "", "", 10));
+	CHECK_EQ(STORE_REFUSED, store_remove_all(r->s, "b/e", (struct slice){ "x,y", 4 }, &r->err));
+	CHECK_EQ(STORE_REFUSED, store_remove_all(r->s, "b/e", (struct slice){ "x", 1 }, &r->err));
+	CHECK_STR("4", store_rig_get(r, "b/e"));
+}
+
 STORE_CASE(a_replace_creates_lengthens_and_shortens)
 {
 	static const char *const texts[] = { "beat 9", "beat 10", "b", "", "beat 11" };
