@@ -28,6 +28,8 @@ struct store_pool {
 	unsigned n_seats;
 	pthread_mutex_t mtx;
 	pthread_cond_t work[QUEUES]; /* of the threads with that `last` */
+	unsigned waiting[QUEUES];    /* threads that wait for it */
+	unsigned woken[QUEUES];      /* of these, were woken for a request */
 
 	/* Shared, under mtx. */
 	struct list queues[QUEUES]; /* the earliest due first */
@@ -155,9 +157,12 @@ next(struct store_pool *p, unsigned last)
 		r = take(p, last, now, &until);
 		if (r)
 			break;
+		p->waiting[last]++;
 		clock_wait(p->clock, &p->work[last], &p->mtx,
 			   until == SLU_NEVER ? SLU_NEVER
 					      : time_add(clock_mono(p->clock), until - now));
+		p->waiting[last]--;
+		p->woken[last] -= p->woken[last] > 0;
 	}
 	pthread_mutex_unlock(&p->mtx);
 	return r;
@@ -226,14 +231,26 @@ store_pool_rest(struct store_pool *p)
 	return rest > 0 ? rest : 0;
 }
 
-/* Under mtx: a thread takes the request. */
+/* Under mtx */
+static void
+wake(struct store_pool *p, unsigned last)
+{
+	p->woken[last] += p->waiting[last] > p->woken[last];
+	pthread_cond_signal(&p->work[last]);
+}
+
+/* Under mtx: a thread takes the request. If the thread for urgent requests is idle, another one would find nothing to do. When a
+ * request that is due later may begin, that thread may be busy. */
 static void
 give_to_threads(struct store_pool *p, struct store_request *r)
 {
+	const bool idle = p->waiting[URGENT] > p->woken[URGENT];
+
 	enqueue(&p->queues[r->urgent ? URGENT : OTHERS], r);
 	if (r->urgent)
-		pthread_cond_signal(&p->work[URGENT]);
-	pthread_cond_signal(&p->work[OTHERS]);
+		wake(p, URGENT);
+	if (!r->urgent || r->due || !idle)
+		wake(p, OTHERS);
 }
 
 int
