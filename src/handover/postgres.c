@@ -25,10 +25,14 @@
 #define POLL (1 * SLU_SEC) /* between two looks while the inbox sleeps */
 #define DEAF (3 * SLU_SEC) /* without a notice after so long, the log says that none comes */
 
+#define SETTLE (100 * SLU_MS) /* between two looks for the end of the settled ids */
+#define WHOLE  (1 * SLU_SEC)  /* between two looks at all ids */
+
 /* The statements that are run often: link_query.often. */
 enum often {
 	OFTEN_LOOK = 1,
 	OFTEN_MARK,
+	OFTEN_SETTLE,
 	OFTEN_END
 };
 
@@ -51,6 +55,16 @@ struct handover_place {
 		SLEEP_YES
 	} asleep;  /* push notifies */
 	bool full; /* the last look has found as many rows as it may */
+
+	/* The index has entries of rows that are gone until a VACUUM, so a look begins behind the settled ids: no row of these is in the
+	 * table or can still come. An id that was found is settled when all transactions that ran then have ended, and no row up to it
+	 * is left. A transaction draws its id, and has its number an instant later: looks at all ids would find such a row, too. */
+	uint64_t settled;
+	uint64_t found;     /* highest id that a look has found */
+	uint64_t next_id;   /* settled next ... */
+	uint64_t next_xmax; /* ... when the transactions below this number have ended; 0 = none is chosen */
+	slu_time chosen;
+	slu_time whole; /* of the last look at all ids */
 };
 
 /* ---- Statements ---- */
@@ -169,6 +183,7 @@ begin(struct handover_place *p, char source[static HANDOVER_UUID], struct handov
 	int rc = hold(p, source, err);
 
 	p->asleep = SLEEP_UNKNOWN;
+	p->settled = p->found = p->next_xmax = 0;
 	if (!rc)
 		rc = forget_empty_batches(p, err);
 	if (!rc)
@@ -300,6 +315,57 @@ put_names(struct buf *out, const char *const *names, uint32_t n)
 	return !out->failed;
 }
 
+/* Also if rows up to the chosen id are left, a later one may be chosen: they hold `settled` up again. */
+static void
+note_settled(struct handover_place *p, const PGresult *r)
+{
+	const uint64_t xmin = link_number(r, 0, 0);
+	const uint64_t left = PQgetisnull(r, 0, 2) ? UINT64_MAX : link_number(r, 0, 2);
+
+	if (p->next_xmax && xmin >= p->next_xmax)
+		p->settled = p->next_id < left ? p->next_id : left - 1;
+	if (!p->next_xmax || xmin >= p->next_xmax) {
+		p->next_id = p->found;
+		p->next_xmax = link_number(r, 0, 1);
+	}
+}
+
+static int
+settle(struct handover_place *p, struct slu_err *err)
+{
+	struct link_query q = {
+		.sql = "SELECT txid_snapshot_xmin(s), txid_snapshot_xmax(s), (SELECT min(id) FROM sluice.inbox WHERE id > $1::bigint)"
+		       " FROM txid_current_snapshot() AS s",
+		.often = OFTEN_SETTLE,
+	};
+	const slu_time now = clock_mono(&clock_system);
+	char settled[LINK_NUMBER];
+	PGresult *r;
+	int rc;
+
+	if (now - p->chosen < SETTLE)
+		return 0;
+	p->chosen = now;
+	link_add_number(&q, p->settled, settled);
+	rc = run(p, &q, &r, err);
+	if (!rc)
+		note_settled(p, r);
+	PQclear(r);
+	return rc;
+}
+
+/* The ids up to this one are left out. */
+static uint64_t
+look_behind(struct handover_place *p)
+{
+	const slu_time now = clock_mono(&clock_system);
+
+	if (now - p->whole < WHOLE)
+		return p->settled;
+	p->whole = now;
+	return 0;
+}
+
 /* A range of ids makes the planner use the index, also if it knows nothing of the table. A look behind many rows is planned anew:
  * the prepared plan may be for a table that was small. */
 static int
@@ -311,7 +377,7 @@ look(struct handover_place *p, const char *skip, struct handover_items *out, str
 		       "  SELECT id, namespace, queue, payload, options FROM sluice.inbox"
 		       "  WHERE id > $2::bigint AND id < $3::bigint"
 		       "  AND id NOT IN (SELECT unnest(ids) FROM sluice.inbox_batch)"
-		       "  AND (namespace || '/' || queue) <> ALL ($1::text[]) ORDER BY id LIMIT 1000"
+		       "  AND ($1::text[] = '{}' OR (namespace || '/' || queue) <> ALL ($1::text[])) ORDER BY id LIMIT 1000"
 		       " ) AS next) AS sized WHERE before < 4194304 ORDER BY id",
 		.often = p->full ? 0 : OFTEN_LOOK,
 	};
@@ -320,13 +386,15 @@ look(struct handover_place *p, const char *skip, struct handover_items *out, str
 	int rc;
 
 	link_add(&q, skip);
-	link_add_number(&q, 0, first);
+	link_add_number(&q, look_behind(p), first);
 	link_add_number(&q, INT64_MAX, end);
 	rc = run(p, &q, &r, err);
 	if (!rc)
 		rc = read_items(r, false, out, err);
 	PQclear(r);
 	p->full = out->n == HANDOVER_BATCH;
+	if (out->n > 0 && out->p[out->n - 1].id > p->found)
+		p->found = out->p[out->n - 1].id;
 	return rc;
 }
 
@@ -336,6 +404,8 @@ find(struct handover_place *p, const char *const *skip, uint32_t n, struct hando
 	struct buf names;
 	int rc = beat(p, err);
 
+	if (!rc)
+		rc = settle(p, err);
 	if (rc)
 		return rc;
 	buf_init(&names, 1 << 20);

@@ -20,6 +20,15 @@
 			      "      USING ERRCODE = 'check_violation';\n"                                                                     \
 			      "  END IF;\n"
 
+#define CHECKS REFUSE("namespace", "push.namespace") REFUSE("queue", "push.queue")
+
+/* The options of a message that has only its content type. Most have one of two: to build their JSON would take as long as the
+ * checks of the names. */
+#define CONTENT(type) "      WHEN push.content_type OPERATOR(pg_catalog.=) '" type "' THEN '{\"content_type\": \"" type "\"}'::pg_catalog.jsonb\n"
+
+#define CONTENTS \
+	"      WHEN push.content_type IS NULL THEN NULL\n" CONTENT("text/plain; charset=utf-8") CONTENT("application/json") "      ELSE pg_catalog.jsonb_build_object('content_type', push.content_type)\n"
+
 #define PASS "key, priority, delay, ttl, idempotency_key, attributes, "
 
 const char handover_postgres_schema[] =
@@ -87,30 +96,30 @@ const char handover_postgres_schema[] =
 	"CREATE OR REPLACE FUNCTION sluice.push(namespace text, queue text, payload bytea,\n"
 	" " OPTIONS ")\n"
 	"RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $push$\n"
-	"DECLARE new_id bigint;\n"
-	"BEGIN\n" REFUSE("namespace", "push.namespace")
-		REFUSE("queue", "push.queue") "  INSERT INTO sluice.inbox (namespace, queue, payload, options) VALUES (push.namespace, push.queue, push.payload,\n"
-					      "    CASE WHEN pg_catalog.num_nonnulls(push.key, push.priority, push.delay, push.ttl, push.idempotency_key, push.attributes,\n"
-					      "        push.correlation_id, push.max_attempts) OPERATOR(pg_catalog.>) 0\n"
-					      "      THEN sluice.inbox_options(push.key, push.priority, push.delay, push.ttl, push.idempotency_key, push.attributes,\n"
-					      "        push.content_type, push.correlation_id, push.max_attempts)\n"
-					      "      WHEN push.content_type IS NOT NULL THEN pg_catalog.jsonb_build_object('content_type', push.content_type)\n"
-					      "    END) RETURNING id INTO new_id;\n"
-					      "  IF (SELECT asleep FROM sluice.inbox_sleep) THEN\n"
-					      "    PERFORM pg_catalog.pg_notify('sluice_inbox', '');\n"
-					      "  END IF;\n"
-					      "  RETURN new_id;\n"
-					      "END $push$;\n"
-					      "\n"
-					      "CREATE OR REPLACE FUNCTION sluice.push(namespace text, queue text, payload text,\n"
-					      " " OPTIONS ")\n"
-					      "RETURNS bigint LANGUAGE sql AS $push$\n"
-					      "  SELECT sluice.push(namespace, queue, convert_to(payload, 'UTF8'), " PASS "\n"
-					      "    coalesce(content_type, 'text/plain; charset=utf-8'), correlation_id, max_attempts) $push$;\n"
-					      "\n"
-					      "CREATE OR REPLACE FUNCTION sluice.push(namespace text, queue text, payload jsonb,\n"
-					      " " OPTIONS ")\n"
-					      "RETURNS bigint LANGUAGE sql AS $push$\n"
-					      "  SELECT sluice.push(namespace, queue, convert_to(payload::text, 'UTF8'), " PASS "\n"
-					      "    coalesce(content_type, 'application/json'), correlation_id, max_attempts) $push$;\n"
-					      "COMMIT;\n";
+	"DECLARE new_id bigint; sleeps boolean;\n"
+	"BEGIN\n" CHECKS
+	"  INSERT INTO sluice.inbox (namespace, queue, payload, options) VALUES (push.namespace, push.queue, push.payload,\n"
+	"    CASE WHEN push.key IS NOT NULL OR push.priority IS NOT NULL OR push.delay IS NOT NULL OR push.ttl IS NOT NULL\n"
+	"        OR push.idempotency_key IS NOT NULL OR push.attributes IS NOT NULL OR push.correlation_id IS NOT NULL\n"
+	"        OR push.max_attempts IS NOT NULL\n"
+	"      THEN sluice.inbox_options(push.key, push.priority, push.delay, push.ttl, push.idempotency_key, push.attributes,\n"
+	"        push.content_type, push.correlation_id, push.max_attempts)\n" CONTENTS
+	"    END) RETURNING id, (SELECT asleep FROM sluice.inbox_sleep) INTO new_id, sleeps;\n"
+	"  IF sleeps THEN\n"
+	"    PERFORM pg_catalog.pg_notify('sluice_inbox', '');\n"
+	"  END IF;\n"
+	"  RETURN new_id;\n"
+	"END $push$;\n"
+	"\n"
+	"CREATE OR REPLACE FUNCTION sluice.push(namespace text, queue text, payload text,\n"
+	" " OPTIONS ")\n"
+	"RETURNS bigint LANGUAGE sql AS $push$\n"
+	"  SELECT sluice.push(namespace, queue, convert_to(payload, 'UTF8'), " PASS "\n"
+	"    coalesce(content_type, 'text/plain; charset=utf-8'), correlation_id, max_attempts) $push$;\n"
+	"\n"
+	"CREATE OR REPLACE FUNCTION sluice.push(namespace text, queue text, payload jsonb,\n"
+	" " OPTIONS ")\n"
+	"RETURNS bigint LANGUAGE sql AS $push$\n"
+	"  SELECT sluice.push(namespace, queue, convert_to(payload::text, 'UTF8'), " PASS "\n"
+	"    coalesce(content_type, 'application/json'), correlation_id, max_attempts) $push$;\n"
+	"COMMIT;\n";
