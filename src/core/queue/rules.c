@@ -155,8 +155,8 @@ find_member(struct slice attributes, struct slice name, struct rules_attribute *
 		return;
 	json_init(&r, attributes, JSON_DEPTH);
 	json_object(&r);
-	while (json_member(&r, &key)) {
-		if (out->found || !json_str_is(&key, name))
+	while (!out->found && json_member(&r, &key)) { /* the rest was checked when the message came */
+		if (!json_str_is(&key, name))
 			continue;
 		if (json_peek(&r) == JSON_STRING)
 			out->found = json_string(&r, &out->text);
