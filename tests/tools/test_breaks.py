@@ -1,4 +1,4 @@
-"""tests/breaks/run, on a project of one script."""
+"""tests/breaks/run, on a project of one script, and on one of a C file."""
 import shutil
 import subprocess
 from pathlib import Path
@@ -37,7 +37,8 @@ in: set_a
 @pytest.fixture
 def project(tmp_path):
     (tmp_path / "tests/breaks").mkdir(parents=True)
-    shutil.copy(RUN, tmp_path / "tests/breaks/run")
+    for name in ("run", "weave.py"):
+        shutil.copy(RUN.parent / name, tmp_path / "tests/breaks" / name)
     (tmp_path / "src").mkdir()
     (tmp_path / "src/check.sh").write_text(SCRIPT)
     (tmp_path / "src/check.sh").chmod(0o755)
@@ -123,6 +124,99 @@ def test_some_can_be_chosen(project):
             set(names.split()), out
     assert run(project, entries, "four") == (1, "no such break: four\n")
     assert run(project, entries, "--list", "two") == (0, "two: a is five\n")
+
+
+# ---- Breaks that share a build ----
+
+PROGRAM = """#include <stdio.h>
+
+static int given;
+
+static int
+add(int a, const int b[static 1], int (*f)(int))
+{
+	return f(a) + *b;
+}
+
+static void
+take(int n)
+{
+	given = n;
+}
+
+static int
+same(int n)
+{
+	return n > 9 ? same == NULL : n;
+}
+
+static const int table[] = {
+	1,
+	2,
+};
+
+int
+main(void)
+{
+	take(table[0]);
+	printf("%s 1 sums\\n", add(table[1], &given, same) == 3 ? "ok" : "not ok");
+	printf("ok 2 always\\n1..2\\n");
+	return 0;
+}
+"""
+EDITS = {
+    "add": ("*b", "*b + {}"),
+    "take": ("= n;", "= n + {};"),
+    "same": (": n", ": n + {}"),
+}
+
+
+@pytest.fixture
+def program(project):
+    (project / "src/check.sh").unlink()
+    (project / "src/check.c").write_text(PROGRAM)
+    (project / "tests/check.py").write_text("sums always")
+    (project / "meson.build").write_text(
+        "project('p', 'c')\nexe = executable('check', 'src/check.c', include_directories: 'src')\n"
+        "test('check', exe, protocol: 'tap')\n")
+    return project
+
+
+def entry(name, where, old, new, point="sums"):
+    return f"name: {name}\nwhat: w\ntest: check {point}\nin: {where}\n-{old}\n+{new}\n"
+
+
+def weave_many(program, *more):
+    entries = [entry(f"{where}-{i}", where, old, new.format(i))
+               for where, (old, new) in EDITS.items() for i in range(1, 8)]
+    (program / "tests/breaks/some.breaks").write_text("\n".join([*entries, *more]))
+    done = subprocess.run([program / "tests/breaks/run", "--keep", program / "kept", "--jobs", "2"],
+                          capture_output=True, text=True)
+    assert (program / "src/check.c").read_text() == PROGRAM, "the tree itself is left alone"
+    assert not done.stderr
+    return done.returncode, done.stdout
+
+
+def test_breaks_of_functions_share_a_build(program):
+    code, out = weave_many(program)
+    assert code == 0 and "21 noticed, 0 not noticed" in out, out
+    assert not (program / "kept/0").exists(), "none was planted alone"
+
+
+def test_what_cannot_be_woven_is_planted_alone(program):
+    code, out = weave_many(program, entry("row", "table", "2", "3"))
+    assert code == 0 and "22 noticed" in out and (program / "kept/0").exists(), out
+
+
+def test_a_file_that_does_not_compile_woven_is_planted_alone(program):
+    code, out = weave_many(program, entry("nonsense", "add", "*b", "nothing"))
+    assert code == 1 and "21 noticed, 1 not noticed" in out and "does not build" in out, out
+
+
+def test_a_woven_break_that_no_test_notices_is_a_failure(program):
+    code, out = weave_many(program, entry("blind", "add", "*b", "*b + 1", point="always"))
+    assert code == 1 and "21 noticed, 1 not noticed" in out, out
+    assert "always does not notice" in out
 
 
 def test_every_break_finds_its_place():
