@@ -9,7 +9,8 @@
 #define AGAIN (30 * SLU_SEC) /* DUTY-1 */
 
 enum {
-	NAME_ROOM = 320 /* of a document, in the log */
+	NAME_ROOM = 320, /* of a document, in the log */
+	LACKING = 10     /* DUTY-3 */
 };
 
 slu_time
@@ -115,6 +116,9 @@ load_if_stale(struct duty *d)
 	d->stale = duty_load(d, &err) != 0;
 	if (d->stale)
 		note_failure(d, NULL, &err);
+	d->lacked = d->lacks ? d->lacked + 1 : 0;
+	if (d->lacks && d->lacked <= LACKING)
+		d->stale = true;
 }
 
 static bool

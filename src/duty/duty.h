@@ -12,7 +12,8 @@
  *
  *  DUTY-1  The documents are read again after a change by another caller, and each 30 s.
  *  DUTY-2  What cannot be done now is tried again each second. The first failure of several in a row is logged.
- *  DUTY-3  A document that cannot be read does not stop the others.
+ *  DUTY-3  A document that cannot be read, or a shard that answers that it has moved, does not stop the others. All are read
+ *          again after a second, ten times at most: a shard that changes its owner may be back by then.
  */
 #ifndef DUTY_DUTY_H
 #define DUTY_DUTY_H
@@ -83,6 +84,8 @@ struct duty {
 	uint64_t expected; /* changes that the thread knows of */
 	slu_time loaded;   /* by the monotonic clock */
 	bool stale;        /* the shards have other rows by now */
+	bool lacks;        /* the last load did not read all: DUTY-3 */
+	unsigned lacked;   /* loads in a row that did not */
 	bool failing;
 
 	/* Shared. */

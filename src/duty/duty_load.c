@@ -114,15 +114,16 @@ add(struct duty *d, const struct op *op, const struct op_row *row, struct slu_er
 		rc = take(d, now, err);
 	else if (rc == SLU_ENOMEM)
 		(void)slu_fail(err, SLU_ENOMEM, "out of memory");
-	else /* DUTY-3 */
+	else if (!d->lacked) /* DUTY-3 */
 		log_error(d->log, "document is not read", F_STR("queue", d->kind->queue), F_STR("namespace", now->space),
 			  F_U64("id", row->id), F_STR("why", why.text));
+	d->lacks |= rc != 0;
 	if (rc)
 		mem_free(now->memory);
 	return rc == SLU_ENOMEM ? rc : 0;
 }
 
-/* The documents of a namespace. A shard that this node has lost meanwhile has none. */
+/* The documents of a namespace. A shard that this node has lost meanwhile, or does not have yet, has none: DUTY-3. */
 static int
 load_space(struct duty *d, struct slice space, struct slu_err *err)
 {
@@ -138,6 +139,7 @@ load_space(struct duty *d, struct slice space, struct slu_err *err)
 		op.rows = rows;
 		op.max_rows = PAGE;
 		rc = duty_run(d, &op, 1, err);
+		d->lacks |= rc == SLU_EMOVED;
 		if (rc)
 			return rc == SLU_EMOVED ? 0 : rc;
 		for (uint32_t i = 0; i < op.n_rows && !rc; i++)
@@ -195,6 +197,7 @@ duty_load(struct duty *d, struct slu_err *err)
 {
 	int rc;
 
+	d->lacks = false;
 	if (!d->kind->renew)
 		duty_unload(d);
 	for (uint32_t i = 0; i < d->n; i++)

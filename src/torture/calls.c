@@ -334,6 +334,7 @@ caller_note_item(struct event *e, const struct push_item *item)
 	e->host = item->host;
 	e->priority = (uint8_t)item->priority;
 	e->waits = item->delay_ms || item->past || item->key;
+	e->joins = e->parent || item->batch;
 }
 
 /* Reads the ids of the answer. Returns whether there are n. */

@@ -15,7 +15,7 @@ enum {
 	PAUSE_MS = 50
 };
 
-#define GOES_ON_TIME (30 * SLU_SEC) /* a shard may change its owner first */
+#define GOES_ON_TIME (60 * SLU_SEC) /* a shard may change its owner first; a node reads its schedules again each 30 s */
 
 /* The name of the schedule. */
 static struct slice

@@ -99,6 +99,7 @@ struct event {
 	uint8_t host;     /* value of the attribute that the queue limits; 0: none */
 	uint8_t priority; /* 0 to 9 */
 	bool waits;       /* for its time or for its key */
+	bool joins;       /* it is a member of a batch, or enqueued by an ack: it may go by the outbox */
 };
 
 /* The settings of the queue whose effects are checked (check_turn.c). */
