@@ -143,7 +143,7 @@ struct filling {
 };
 
 static int
-read_one(const struct param *p, struct param_text text, void *place, struct slu_err *err)
+read_one(const struct param *p, const char *name, struct param_text text, void *place, struct slu_err *err)
 {
 	char shown[SHOWN_TEXT];
 	struct slu_err why;
@@ -152,8 +152,8 @@ read_one(const struct param *p, struct param_text text, void *place, struct slu_
 		return 0;
 	(void)parse_shown(slice_in(text), shown);
 	if (strstr(why.text, shown)) /* the text has the value */
-		return slu_fail(err, why.code, "%s: %s", p->name, why.text);
-	return slu_fail(err, why.code, "%s: invalid value %s; %s", p->name, shown, why.text);
+		return slu_fail(err, why.code, "%s: %s", name, why.text);
+	return slu_fail(err, why.code, "%s: invalid value %s; %s", name, shown, why.text);
 }
 
 enum {
@@ -220,7 +220,7 @@ read_again(const struct param *p, bool also, struct param_text text, const struc
 	int rc;
 
 	assert(p->size == sizeof other);
-	rc = read_one(p, text, &other, err);
+	rc = read_one(p, also ? p->also : p->name, text, &other, err);
 	if (rc || slice_eq(*place, other))
 		return rc;
 	return slu_fail(err, SLU_EINVAL, "%s: expected the same value as %s, or only one of them; got %s",
@@ -243,7 +243,7 @@ take(struct filling *f, struct slice name, struct param_text text, struct slu_er
 		*given |= bit;
 		if (f->given & f->also & bit)
 			return read_again(p, also, text, (const void *)(f->out + p->offset), err);
-		return read_one(p, text, f->out + p->offset, err);
+		return read_one(p, also ? p->also : p->name, text, f->out + p->offset, err);
 	}
 	return refuse_unknown(f, name, err);
 }
