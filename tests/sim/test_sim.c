@@ -211,6 +211,10 @@ TEST(what_once_failed_in_a_move_does_not_fail_again)
 		{ 2071, "the same: a policy that was set before the mark stood was left behind" },
 		{ 2025, "the same: who waited on a former shard waited as long again on the next" },
 		{ 10749, "the same: after a power cut the last lease of a lock key was back, too" },
+		{ 974, "the same, later: the shard of a line did not know its idempotency keys" },
+		{ 6903, "the same, later: who has a message could not write its state where it had come" },
+		{ 13374, "the same, later: after a power cut the last lease of a lock key was back, too" },
+		{ 14539, "the same, later: a pause brought along the policy of a shard where the queue had lived" },
 	};
 
 	EACH(i, kept)

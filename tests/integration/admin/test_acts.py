@@ -129,6 +129,13 @@ def test_a_body_is_edited(server, body, payload):
     assert base64.b64decode(show(server, done["id"])["payload"]) == payload and show(server, done["id"])["key"] == "k"
 
 
+def test_an_edited_message_expires_when_it_would_have(server):
+    id = send(server, ttl="1h")
+    before = show(server, id)
+    done = act(server, "edit", id, text="new")
+    assert show(server, done["id"])["expires_at"] == before["expires_at"] is not None
+
+
 def test_a_dead_letter_is_edited_and_requeued(server):
     id = send(server, max_attempts=1, key="k")
     server.nack(server.take(), error="bad body")
