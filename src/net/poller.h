@@ -43,7 +43,7 @@ enum poller_kind {
 struct poller {
 	bool allowed; /* POLLER-4 */
 	enum poller_kind kind;
-	slu_time began; /* the wait; 0: there is none */
+	slu_time began; /* of the wait; 0: no wait */
 	slu_time seen;  /* the last look; 0: does not poll */
 	slu_time usual[POLLER_KINDS];
 };

@@ -1,7 +1,7 @@
 /*
  * json_same.c - a number is its sign, its digits without zeros at both ends, and the power of ten of the last digit:
  *
- *      -120.50    - 1205 -1        digits 12050, of which the last 0 goes
+ *      -120.50    - 1205 -1        digits 12050; the last 0 is dropped
  *      1e2        + 1 2
  *      0.0        + (none) 0
  */

@@ -4,7 +4,7 @@
  *      a sync of the log ────> waits of a trend (core/queue/trend.h), counted as IN
  *      a put into the store ─> runs of the trend, counted as DONE
  *
- * The trend begins with the first of them, and takes 64 KB. Without limits.trends, or without memory for it, there is none.
+ * The trend begins with the first of them, and takes 64 KB. A shard has no trend without limits.trends, or without memory for it.
  */
 #include "engine/ledger/ledgerengine_private.h"
 
