@@ -111,6 +111,8 @@ load_if_stale(struct duty *d)
 	pthread_mutex_unlock(&d->mtx);
 	if (!d->stale && changes == d->expected && duty_mono() - d->loaded < AGAIN)
 		return;
+	if (changes != d->expected)
+		d->lacked = 0;
 	d->expected = changes;
 	d->loaded = duty_mono();
 	d->stale = duty_load(d, &err) != 0;

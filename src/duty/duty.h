@@ -13,7 +13,7 @@
  *  DUTY-1  The documents are read again after a change by another caller, and each 30 s.
  *  DUTY-2  What cannot be done now is tried again each second. The first failure of several in a row is logged.
  *  DUTY-3  A document that cannot be read, or a shard that answers that it has moved, does not stop the others. All are read
- *          again after a second, ten times at most: a shard that changes its owner may be back by then.
+ *          again after a second, ten times at most after each change: a shard that changes its owner may be back by then.
  */
 #ifndef DUTY_DUTY_H
 #define DUTY_DUTY_H
