@@ -44,6 +44,18 @@
  *  LINE-7  Every group carries the number where the log begins. A span before that number
  *          is removed after a group that carries it is confirmed. A name that was listed
  *          and is absent means: list again.
+ *  LINE-8  The folder of a node follows from the line: what the line has not is cut from the folder,
+ *          also if it was synced; what the folder has not is fetched. mirror/mirror.h does it.
+ *  LINE-9  A payload object carries the epoch of the owner it was written for. The owner accepts only a
+ *          message whose payload has its own epoch. At open it removes payloads of older epochs
+ *          that no record names (engine/log/file.h).
+ *  LINE-10 Time at open is the later of the last time in the line and the clock of the store. The wall
+ *          clock of a node never counts for a shard in a store.
+ *  LINE-11 Numbers of messages and tokens come in blocks, and a block counts as used once it was taken: a
+ *          clean close gives nothing back, since a copy of the node may have used it.
+ *  LINE-14 A put without a known outcome does not stop the shard. After the patience, ops that have not
+ *          run get SLU_EDOWN, and ops of the group in doubt SLU_EUNKNOWN; what these were granted
+ *          is returned when the put succeeds.
  *  LINE-15 A store may go back: a failover to an old copy, a restored bucket. After every new
  *          connection (line_reopen) the owner compares its newest confirmed group with the
  *          store. Groups that the store lacks are put again, byte for byte. If another group

@@ -241,7 +241,7 @@ span_of(const struct follower *f, uint64_t number)
 	return i > 0 ? i - 1 : f->n;
 }
 
-/* ---- FOLLOW-1 ---- */
+/* ---- MIRRORFOLLOW-1 ---- */
 
 /* Reads the head of a span; *out points into f->object. */
 static int
@@ -343,7 +343,7 @@ take_group(struct follower *f, struct slice object, struct slu_err *err)
 	return 0;
 }
 
-/* FOLLOW-4. Forgets old segments, and returns the number of the first one that stays. */
+/* MIRRORFOLLOW-4. Forgets old segments, and returns the number of the first one that stays. */
 static uint32_t
 forget_old(struct follower *f)
 {

@@ -5,15 +5,15 @@
  *      the next owner     fetches the spans ahead, so a takeover reads little
  *      any other node     empties the folder
  *
- *  FOLLOW-1  A folder changes only if the line still has the last group that this folder had from it, or if
+ *  MIRRORFOLLOW-1  A folder changes only if the line still has the last group that this folder had from it, or if
  *      the line begins behind that group. Otherwise the store has lost groups, and the folder may be the
  *      only copy of them (LINE-15).
- *  FOLLOW-2  Only spans are fetched: one object has many groups. A takeover reads the newest span and
+ *  MIRRORFOLLOW-2  Only spans are fetched: one object has many groups. A takeover reads the newest span and
  *      the groups that are in no span.
- *  FOLLOW-3  The folder is locked meanwhile. A call that is killed leaves a folder that the next open
+ *  MIRRORFOLLOW-3  The folder is locked meanwhile. A call that is killed leaves a folder that the next open
  *      continues.
- *  FOLLOW-4  A segment that the log has left behind is removed.
- *  FOLLOW-5  A front folder (frontfolder.h) never changes: it may be the only copy of its last groups.
+ *  MIRRORFOLLOW-4  A segment that the log has left behind is removed.
+ *  MIRRORFOLLOW-5  A front folder (frontfolder.h) never changes: it may be the only copy of its last groups.
  *
  * Blocks. One thread at a time uses a folder.
  */
@@ -51,7 +51,7 @@ struct follow_facts {
 
 /* Fetches the spans that the folder lacks, unless the newest span begins with group `seen`: then nothing
  * is new. Returns SLU_EBUSY if another process has the folder or the line has changed meanwhile,
- * SLU_ECORRUPT if FOLLOW-1 or FOLLOW-5 forbids it or the line is damaged, SLU_EINVAL if the folder is another
+ * SLU_ECORRUPT if MIRRORFOLLOW-1 or MIRRORFOLLOW-5 forbids it or the line is damaged, SLU_EINVAL if the folder is another
  * shard's, SLU_EFULL, SLU_EDOWN, SLU_ECANCELED, SLU_ENOMEM. */
 int follow_line(const struct follow_conf *conf, uint64_t seen, struct follow_facts *out, struct slu_err *err);
 

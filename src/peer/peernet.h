@@ -10,6 +10,20 @@
  * One thread has all sockets. A callee is a node that owns a shard; its link is opened with the first
  * op, and closed when the node owns nothing any more.
  *
+ * What a client may rely on when its op goes to another node:
+ *
+ *  PEER-1  An op is written to one link once. If the link breaks before the first byte, the op is routed
+ *          again; after it, the outcome is unknown, unless the verb changes nothing (peer/fate.h).
+ *  PEER-2  Only the node that the client talks to returns messages that it could not deliver. The owner never
+ *          returns what it granted over a link that broke.
+ *  PEER-3  The node of the client reads and writes large payloads in the store itself: no link carries them.
+ *          An answer is never larger than what a slow reader may leave unread (peer/op_page.h).
+ *  PEER-4  Both nodes of a link prove that they know the secret of the store; it is never sent (peer/hello.h).
+ *  PEER-5  A list, a stream or a stop names what it lacks: a list the shards that do not answer, a stream
+ *          goes on at the next owner, and a node that stops tells its links.
+ *
+ * How the links keep that:
+ *
  *  PEERNET-1  A served op is marked `forwarded`: it is never sent to a third node. If this node does
  *             not own the shard, the answer is NOT_OWNER, with the epoch and the owner that it knows
  *             (peer/target.h).

@@ -12,7 +12,7 @@
  *  CACHES-2  At most 32 MiB a second are fetched.
  *  CACHES-3  A lane that takes its shard waits until the thread has left the folder: at most for one
  *      request to the store.
- *  CACHES-4  A folder that may be the only copy of a part of its log stays as it is (FOLLOW-1).
+ *  CACHES-4  A folder that may be the only copy of a part of its log stays as it is (MIRRORFOLLOW-1).
  *
  * One thread for a store. Any thread calls the functions.
  */

@@ -289,7 +289,7 @@ is_in_line(const struct sim_world *w, const struct sim_call *c)
 	return false;
 }
 
-/* LANE-2 of shard.h: the earliest arrival of what runs, except waiting ops. */
+/* LANE-2 of broker/lane.h: the earliest arrival of what runs, except waiting ops. */
 static void
 find_first(struct sim_world *w, unsigned shard)
 {

@@ -40,8 +40,8 @@
  * Rules (tests cite them):
  *  LEDGER-1   A message is in exactly one of the six states, and counts once in its queue.
  *  LEDGER-2   The order of ready messages is (priority, due, number). A retry without an
- *             ordering key gets a new due time and keeps its number. In a queue with shares
- *             SHARES-1 of core/queue/shares.h decides between messages of one priority.
+ *             ordering key gets a new due time and keeps its number. Between messages of one
+ *             priority, in a queue with shares, SHARES-1 of core/queue/shares.h decides.
  *  LEDGER-3   The order in the sequence of a key is (first due, number); priorities have no
  *             part in it. A message joins the sequence when it falls due. The head is in the
  *             queue, with its own priority; the others are held. After its first delivery

@@ -18,8 +18,8 @@
  *  FILE-1  A file and its name are synced before the op that names the file enters the mailbox.
  *  FILE-2  The log decides: open removes files that no record names.
  *  FILE-3  A file is removed when its last name is gone, the log is synced up to that point,
- *      and no reader has the file pinned. The removal needs no sync: if the file comes back,
- *      FILE-2 applies.
+ *      and no reader has the file pinned. The removal needs no sync: if the file comes back, FILE-2
+ *      applies.
  *  FILE-4  Every block has a sum of its own, seeded with the file's mark and the number of
  *      the block. The mark is random and is in the record, too: another file with that
  *      number, or a block in the wrong place, does not pass. So a reader can check a part of

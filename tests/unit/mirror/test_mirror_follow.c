@@ -274,7 +274,7 @@ TEST(a_folder_that_never_was_a_cache_stays)
 	CHECK(has("00000001.log"));
 }
 
-/* ---- FOLLOW-1 ---- */
+/* ---- MIRRORFOLLOW-1 ---- */
 
 static void
 remove_group(uint64_t number)
