@@ -84,7 +84,7 @@ open_all(struct load *l, struct slu_err *err)
 	for (unsigned i = 0; l->conns && i < l->connections; i++)
 		l->conns[i].socket.fd = -1;
 	if (!l->room || !l->conns)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for %u connections", l->connections);
+		return slu_fail(err, SLU_ENOMEM, "no memory for %u connections", l->connections);
 	rc = sockets_open(&l->sockets, err);
 	for (unsigned i = 0; i < l->connections && !rc; i++) {
 		struct load_conn *const c = &l->conns[i];

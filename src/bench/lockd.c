@@ -302,7 +302,7 @@ streams_init(struct streams *s, const struct scenario_conf *conf, struct figures
 	write_about(&s->subscribe, "/v1/queue/subscribe", conf->token, s->queue, 0);
 	s->consumers = mem_array(conf->connections, sizeof *s->consumers);
 	if (!s->consumers || s->put.failed || s->subscribe.failed)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for %u consumers", conf->connections);
+		return slu_fail(err, SLU_ENOMEM, "no memory for %u consumers", conf->connections);
 	return 0;
 }
 
@@ -453,7 +453,7 @@ watch_run(const struct served *v, const struct scenario_conf *c, struct figures 
 	write_about(&w.watch, "/v1/queue/watch", c->token, w.queue, 0);
 	write_about(&w.take, "/v1/queue/dequeue", c->token, w.queue, -1);
 	if (w.put.failed || w.watch.failed || w.take.failed)
-		rc = slu_fail(err, SLU_ENOMEM, "out of memory for a request");
+		rc = slu_fail(err, SLU_ENOMEM, "no memory for a request");
 	if (!rc)
 		rc = scenario_measure(v, c, &l, f, err);
 	f->messages = w.done;

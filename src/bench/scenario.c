@@ -255,7 +255,7 @@ took(const struct shared *s, struct load_conn *c, struct slu_err *err)
 	c->step = n > 0 ? CYCLE_ACK : CYCLE_PUT; /* another connection took the messages and acks them */
 	if (c->own.failed || body.failed) {
 		buf_release(&body);
-		return slu_fail(err, SLU_ENOMEM, "out of memory for acks");
+		return slu_fail(err, SLU_ENOMEM, "no memory for acks");
 	}
 	buf_release(&body);
 	return 0;

@@ -15,7 +15,7 @@ take_body(struct client_request *a, struct slu_answer *out, struct slu_err *err)
 	out->status = a->status;
 	out->body = mem_alloc(body.n + 1);
 	if (!out->body)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for an answer of %zu bytes", body.n);
+		return slu_fail(err, SLU_ENOMEM, "no memory for an answer of %zu bytes", body.n);
 	if (body.n > 0)
 		memcpy(out->body, body.p, body.n);
 	out->body[body.n] = '\0';

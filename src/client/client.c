@@ -62,7 +62,7 @@ copy_texts(struct slu_client *c, const struct slu_client_config *config, struct 
 	c->space = mem_strdup(config->space ? config->space : "default");
 	c->token = has_token ? mem_strdup(config->token) : NULL;
 	if (!c->space || (has_token && !c->token))
-		return slu_fail(err, SLU_ENOMEM, "out of memory for a client");
+		return slu_fail(err, SLU_ENOMEM, "no memory for a client");
 	if (has_token && strpbrk(config->token, "\r\n"))
 		return slu_fail(err, SLU_EINVAL, "invalid token: more than one line");
 	return 0;
@@ -100,7 +100,7 @@ slu_client_new(struct slu_client **out, const struct slu_client_config *given,
 		return SLU_EINVAL;
 	c = mem_zalloc(sizeof *c);
 	if (!c)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for a client");
+		return slu_fail(err, SLU_ENOMEM, "no memory for a client");
 	pthread_mutex_init(&c->mtx, NULL);
 	c->born = forked_now();
 	c->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

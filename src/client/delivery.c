@@ -122,7 +122,7 @@ delivery_new(struct slu_delivery **out, struct slu_client *c, struct slice text,
 	}
 	mem_free(room);
 	if (rc == SLU_ENOMEM)
-		slu_fail(err, rc, "out of memory for a delivery");
+		slu_fail(err, rc, "no memory for a delivery");
 	if (rc) {
 		delivery_free(d);
 		return rc;
@@ -212,7 +212,7 @@ spool(struct slu_delivery *d, const char *p, size_t n, struct slu_err *err)
 {
 	if (!d->file && d->memory.n + n <= SPOOL_MEMORY) {
 		buf_put(&d->memory, p, n);
-		return d->memory.failed ? slu_fail(err, SLU_ENOMEM, "out of memory for a payload") : 0;
+		return d->memory.failed ? slu_fail(err, SLU_ENOMEM, "no memory for a payload") : 0;
 	}
 	if (!d->file) {
 		d->file = tmpfile();

@@ -124,7 +124,7 @@ read_rows(struct message_batch *b, struct slu_client_messages *out, struct slu_e
 	if (count_elements(document, &n, &why))
 		return misunderstood(&why, err);
 	if (reserve(b, out, n))
-		return slu_fail(err, SLU_ENOMEM, "out of memory for %zu messages", n);
+		return slu_fail(err, SLU_ENOMEM, "no memory for %zu messages", n);
 	json_init(&r, document, JSON_DEPTH);
 	json_room(&r, b->room, document.n);
 	json_array(&r);
@@ -166,7 +166,7 @@ take_answer(struct client_request *a, struct slu_client_messages *out, struct sl
 	struct message_batch *const b = mem_zalloc(sizeof *b);
 
 	if (!b)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for messages");
+		return slu_fail(err, SLU_ENOMEM, "no memory for messages");
 	out->memory = b;
 	b->document = *body;
 	buf_init(body, b->document.max);

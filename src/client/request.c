@@ -146,7 +146,7 @@ try_once(struct client_request *a, unsigned server, struct slu_err *err)
 		a->rewind(a->source_arg);
 	a->link = link_begin(a->client, server);
 	if (!a->link)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for a connection");
+		return slu_fail(err, SLU_ENOMEM, "no memory for a connection");
 	call.path = buf_str(&a->path);
 	call.body = buf_slice(&a->body);
 	call.fields = a->fields.n > 0 ? buf_str(&a->fields) : NULL;

@@ -133,7 +133,7 @@ worker_init(struct worker *w, struct slu_service *s, const struct slu_consumer *
 	fill_defaults(&w->conf);
 	w->threads = mem_array(w->conf.concurrency, sizeof w->threads[0]);
 	if (failed || !w->threads)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for consumer %s", conf->queue);
+		return slu_fail(err, SLU_ENOMEM, "no memory for consumer %s", conf->queue);
 	make_owner(w);
 	w->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->pause_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -170,7 +170,7 @@ service_new(struct slu_service **out, struct slu_client *client,
 		s->workers = mem_array(n + 1, sizeof s->workers[0]);
 	if (!s || !s->workers) {
 		mem_free(s);
-		return slu_fail(err, SLU_ENOMEM, "out of memory for a service");
+		return slu_fail(err, SLU_ENOMEM, "no memory for a service");
 	}
 	s->born = forked_now();
 	s->client = client;

@@ -37,7 +37,7 @@ take_state(const struct client_request *a, struct slu_state *out, struct slu_err
 		return 0;
 	out->text = mem_alloc(body.n + 1);
 	if (!out->text)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for a state of %zu bytes", body.n);
+		return slu_fail(err, SLU_ENOMEM, "no memory for a state of %zu bytes", body.n);
 	memcpy(out->text, body.p, body.n);
 	out->text[body.n] = '\0';
 	out->size = body.n;

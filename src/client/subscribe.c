@@ -78,13 +78,13 @@ slu_client_subscribe(struct slu_client *c, const char *queue, const struct slu_r
 		s->queue = mem_strdup(queue);
 	if (!s || !s->queue) {
 		mem_free(s);
-		return slu_fail(err, SLU_ENOMEM, "out of memory for a subscription");
+		return slu_fail(err, SLU_ENOMEM, "no memory for a subscription");
 	}
 	s->client = c;
 	rc = receiving_init(&s->receiving, c, s->queue, how, err);
 	if (!rc && s->receiving.how.kinds) {
 		s->receiving.how.kinds = mem_strdup(s->receiving.how.kinds);
-		rc = s->receiving.how.kinds ? 0 : slu_fail(err, SLU_ENOMEM, "out of memory for a subscription");
+		rc = s->receiving.how.kinds ? 0 : slu_fail(err, SLU_ENOMEM, "no memory for a subscription");
 	}
 	if (rc) {
 		mem_free(s->queue);

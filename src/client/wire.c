@@ -73,7 +73,7 @@ static const char *const hints[] = {
 	[TLS_FAULT_NO_CERT] = "the server requires a client certificate; set cert and cert_key",
 	[TLS_FAULT_CERT_REFUSED] = "the server does not trust our certificate; is cert the right one?",
 	[TLS_FAULT_NOT_TLS] = "the server does not use TLS; write http:// instead of https://",
-	[TLS_FAULT_OUT_OF_MEMORY] = "out of memory for TLS",
+	[TLS_FAULT_OUT_OF_MEMORY] = "no memory for TLS",
 };
 
 static int

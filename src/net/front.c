@@ -304,11 +304,11 @@ front_open(struct front **out, struct front_shared *shared, unsigned number,
 	int rc;
 
 	if (!f)
-		return slu_fail(err, SLU_ENOMEM, "out of memory: network thread");
+		return slu_fail(err, SLU_ENOMEM, "no memory for a network thread");
 	f->read = mem_alloc(FRONT_READ + 1);
 	rc = f->read ? open_protocols(f, shared) : SLU_ENOMEM;
 	if (rc)
-		slu_fail(err, rc, "out of memory: network thread");
+		slu_fail(err, rc, "no memory for a network thread");
 	else
 		rc = loop_open(&f->loop, err);
 	if (!rc)

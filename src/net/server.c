@@ -149,7 +149,7 @@ server_open(struct server **out, const struct server_conf *conf, struct slu_err 
 	int rc;
 
 	if (!s)
-		return slu_fail(err, SLU_ENOMEM, "out of memory: server");
+		return slu_fail(err, SLU_ENOMEM, "no memory for a server");
 	rc = open_shared(&s->shared, conf, err);
 	for (unsigned i = 0; rc == 0 && i < s->shared.conf.threads; i++)
 		rc = front_open(&s->fronts[i], &s->shared, i, err);

@@ -331,7 +331,7 @@ make_index(struct check *c, struct slu_err *err)
 	c->notes = mem_array(n, sizeof *c->notes);
 	if (!c->by_message || !c->by_key || !c->by_name || !c->by_token || !c->by_lock ||
 	    !c->notes)
-		return slu_fail(err, SLU_ENOMEM, "out of memory to check %zu events", n - 1);
+		return slu_fail(err, SLU_ENOMEM, "no memory to check %zu events", n - 1);
 	fill(c);
 	note_names(c);
 	for (size_t i = 0; i < c->n_messages;) {

@@ -54,7 +54,7 @@ history_init(struct history *h, size_t n, struct slu_err *err)
 	*h = (struct history){ .size = n + n / RESERVE };
 	h->events = mem_array(h->size, sizeof *h->events);
 	if (!h->events)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for a history of %zu events", n);
+		return slu_fail(err, SLU_ENOMEM, "no memory for a history of %zu events", n);
 	pthread_mutex_init(&h->mtx, NULL); /* cannot fail without attributes */
 	return 0;
 }

@@ -329,7 +329,7 @@ proxy_open(struct proxy **out, const char *store, unsigned n_gates, struct slu_e
 
 	*out = NULL;
 	if (!x)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for a proxy");
+		return slu_fail(err, SLU_ENOMEM, "no memory for a proxy");
 	pthread_mutex_init(&x->mtx, NULL); /* cannot fail without attributes */
 	if (store)
 		set_store(x, store);

@@ -346,7 +346,7 @@ crew_start(struct crew **out, struct torture *t, struct slu_err *err)
 	int rc = 0;
 
 	if (!crew)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for %u clients", n);
+		return slu_fail(err, SLU_ENOMEM, "no memory for %u clients", n);
 	atomic_store(&t->stopping, false);
 	atomic_store(&t->ahead, 0);
 	*out = crew;

@@ -18,7 +18,7 @@ wal_copy_open(struct wal_copy *c, const struct wal *w, struct slu_err *err)
 		return rc;
 	c->files = mem_array(w->n_segments, sizeof *c->files);
 	if (!c->files)
-		return slu_fail(err, SLU_ENOMEM, "out of memory: copy of %u segments", w->n_segments);
+		return slu_fail(err, SLU_ENOMEM, "no memory for a copy of %u segments", w->n_segments);
 	for (; c->n < w->n_segments; c->n++) {
 		struct segment *s = w->segments[c->n];
 

@@ -188,7 +188,7 @@ copy_file(struct backup *b, uint32_t shard, uint64_t file, struct slu_err *err)
 	} while (at < f.bytes);
 	rc = archive_end(&b->archive, err);
 	if (!rc && manifest_add_file(&b->manifest, &f))
-		rc = slu_fail(err, SLU_ENOMEM, "out of memory for the list of files");
+		rc = slu_fail(err, SLU_ENOMEM, "no memory for the list of files");
 	return rc;
 }
 
@@ -216,7 +216,7 @@ write_manifest(struct backup *b, struct slu_err *err)
 
 	buf_init(&text, MANIFEST_BYTES_MAX);
 	manifest_write(&b->manifest, &text);
-	rc = text.failed ? slu_fail(err, SLU_ENOMEM, "out of memory for the list of files")
+	rc = text.failed ? slu_fail(err, SLU_ENOMEM, "no memory for the list of files")
 			 : archive_begin(&b->archive, MANIFEST_NAME, text.n, err);
 	if (!rc)
 		rc = archive_write(&b->archive, text.p, text.n, err);

@@ -238,7 +238,7 @@ read_list(struct manifest *m, struct slice list,
 	while (!rc && json_element(&r))
 		rc = read_one(m, &r);
 	if (rc)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for the list of files");
+		return slu_fail(err, SLU_ENOMEM, "no memory for the list of files");
 	return json_end(&r, err);
 }
 

@@ -28,7 +28,7 @@ load_manifest(struct stored *b, struct slu_err *err)
 		return slu_fail(err, (enum slu_code)rc, "%s", why.text);
 	text = bytes <= MANIFEST_BYTES_MAX ? mem_alloc(bytes + 1) : NULL;
 	if (!text)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for %s", MANIFEST_NAME);
+		return slu_fail(err, SLU_ENOMEM, "no memory for %s", MANIFEST_NAME);
 	rc = archive_read(&b->archive, text, bytes, err);
 	if (!rc && manifest_read(&b->manifest, (struct slice){ text, bytes }, &why))
 		rc = slu_fail(err, SLU_EINVAL, "%s: %s", MANIFEST_NAME, why.text);

@@ -105,7 +105,7 @@ add(struct push *p, struct slice payload, struct slu_err *err)
 		return rc;
 	buf_put(&p->payloads, payload.p, payload.n);
 	if (p->payloads.failed)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for payloads");
+		return slu_fail(err, SLU_ENOMEM, "no memory for payloads");
 	p->puts[p->n] = p->put;
 	p->puts[p->n].struct_size = sizeof p->put;
 	p->puts[p->n++].size = payload.n;

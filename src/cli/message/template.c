@@ -86,5 +86,5 @@ template_fill(const char *text, uint64_t n, struct buf *out, struct slu_err *err
 	}
 	if (rc)
 		return slu_fail(err, rc, "cannot get random numbers: %m");
-	return out->failed ? slu_fail(err, SLU_ENOMEM, "out of memory for a payload") : 0;
+	return out->failed ? slu_fail(err, SLU_ENOMEM, "no memory for a payload") : 0;
 }

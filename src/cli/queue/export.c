@@ -42,7 +42,7 @@ add_name(void *arg, struct json *in, struct slu_err *err)
 	json_fields(in, fields, COUNT(fields), JSON_LENIENT, &row);
 	more = all->n < all->size ? all->rows : mem_realloc(all->rows, (2 * all->size + 64) * sizeof *more);
 	if (!more)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for names of queues");
+		return slu_fail(err, SLU_ENOMEM, "no memory for names of queues");
 	if (all->n == all->size)
 		all->size = 2 * all->size + 64;
 	all->rows = more;

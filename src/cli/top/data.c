@@ -73,7 +73,7 @@ take_queue(void *arg, struct json *r, struct slu_err *err)
 	json_fields(r, row_fields, COUNT(row_fields), JSON_LENIENT, &row);
 	p = mem_realloc(s->queues, (s->n + 1) * sizeof *p);
 	if (!p)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for queues");
+		return slu_fail(err, SLU_ENOMEM, "no memory for queues");
 	s->queues = p;
 	json_init(&totals, row.since_start.n ? row.since_start : SLICE("{}"), JSON_DEPTH);
 	json_fields(&totals, total_fields, COUNT(total_fields), JSON_LENIENT, &row.q);

@@ -79,7 +79,7 @@ end(struct buf *out, struct slu_err *err)
 {
 	if (out->n)
 		buf_putc(out, ']');
-	return out->failed ? slu_fail(err, SLU_ENOMEM, "out of memory for messages") : 0;
+	return out->failed ? slu_fail(err, SLU_ENOMEM, "no memory for messages") : 0;
 }
 
 int

@@ -162,7 +162,7 @@ start(struct work_slot *s, struct slu_err *err)
 		put_message(&s->env, s->message);
 	env = s->env.failed ? NULL : environment(s);
 	if (!env)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for a child");
+		return slu_fail(err, SLU_ENOMEM, "no memory for a child");
 	how.env = env;
 	rc = child_start(&s->child, &how, err);
 	mem_free(env);
@@ -379,7 +379,7 @@ read_reply(struct work_slot *s, struct slice line, bool *only, struct slu_err *e
 	int rc;
 
 	if (!room)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for the answer of a child");
+		return slu_fail(err, SLU_ENOMEM, "no memory for the answer of a child");
 	json_init(&r, line, JSON_DEPTH);
 	json_room(&r, room, line.n);
 	json_fields(&r, fields, COUNT(fields), JSON_LENIENT, &reply);
@@ -460,7 +460,7 @@ run_line(struct work_slot *s, struct slu_err *err)
 		return rc;
 	write_line(s);
 	if (s->line.failed)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for the line of message %" PRIu64,
+		return slu_fail(err, SLU_ENOMEM, "no memory for the line of message %" PRIu64,
 				s->message->id);
 	child_feed(&s->child, buf_slice(&s->line));
 	if (wait_for_answer(s) != CHILD_ENDED)

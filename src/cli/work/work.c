@@ -222,7 +222,7 @@ work(struct work *w, struct slu_err *err)
 	int rc;
 
 	if (!slots)
-		return slu_fail(err, SLU_ENOMEM, "out of memory for %u slots", n);
+		return slu_fail(err, SLU_ENOMEM, "no memory for %u slots", n);
 	rc = open_fds(w, &signal_fd, err);
 	atomic_store(&w->active, clock_mono(&clock_system));
 	if (!rc && run_slots(w, slots, n, signal_fd))
