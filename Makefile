@@ -178,9 +178,9 @@ bench-stream: setup-bench build ## measure a stream of frames beside requests: S
 	bench/stream/run $(BUILD)/sluiced $(STREAM)
 
 .PHONY: peers
-peers: setup-peers build ## measure beside other queues, refresh the tables: PEERS='--seconds 2'
+peers: setup-peers build release ## measure beside other queues, refresh the tables: PEERS='--seconds 2'
 	@status=0; \
-	bench/peers/run --build $(BUILD) $(PEERS) || status=1; \
+	bench/peers/run --build $(BUILD) --sluiced $(RELEASE)/sluiced $(PEERS) || status=1; \
 	bench/peers/report $(BUILD)/peers/results.jsonl || status=1; \
 	exit $$status
 

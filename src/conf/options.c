@@ -274,6 +274,15 @@ conf_engine_values(const struct conf *c, const struct engine_ops *engine)
 	return NULL;
 }
 
+const char *
+conf_engine_place(const struct conf *c, const struct engine_ops *engine)
+{
+	const void *const own = conf_engine_values(c, engine);
+	const char *const named = own && engine->options->place ? engine->options->place(own) : NULL;
+
+	return named ? named : c->data;
+}
+
 struct option_set
 conf_set(struct conf *c)
 {

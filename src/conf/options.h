@@ -188,6 +188,9 @@ void conf_rows(struct conf *c, const struct engine_ops *const *engines);
 /* The values of an engine's own rows for the shard `default`; NULL: it has none. */
 const void *conf_engine_values(const struct conf *c, const struct engine_ops *engine);
 
+/* Where the shard `default` has its data, for people: the address that these values name, or the folder. */
+const char *conf_engine_place(const struct conf *c, const struct engine_ops *engine);
+
 void conf_help(const struct engine_ops *const *engines, FILE *out);    /* the options, for --help */
 void conf_doc(const struct engine_ops *const *engines, FILE *out);     /* docs/config.md */
 void conf_print(const struct conf *c, FILE *out);                      /* every setting and its origin: YAML */

@@ -48,7 +48,6 @@ open_server(struct node *n, struct slu_err *err)
 		.log = n->log,
 	};
 	const struct engine_ops *const engine = shards_standard(n);
-	const void *const own = conf_engine_values(n->conf, engine);
 	struct addresses list;
 	unsigned used = 0;
 	int rc;
@@ -60,8 +59,7 @@ open_server(struct node *n, struct slu_err *err)
 	n->api.sync = engine->shared    ? "as the server has it"
 		      : engine->durable ? conf_sync_text(n->conf, n->sync)
 					: "none";
-	n->place = own && engine->options->place ? engine->options->place(own) : NULL;
-	n->place = n->place ? n->place : n->conf->data;
+	n->place = conf_engine_place(n->conf, engine);
 	rc = server_open(&n->server, &conf, err);
 	n->tlsfiles = (struct tlsfiles){
 		.server = n->server,

@@ -366,6 +366,8 @@ TEST(a_new_engine_has_its_settings_by_its_row_alone)
 	own = conf_engine_values(&c, &engine_count);
 	CHECK_EQ(7, own->from);
 	CHECK(conf_engine_values(&c, &engine_memory) == NULL);
+	CHECK_STR(c.data, conf_engine_place(&c, &engine_count)); /* it has options, and no place of its own */
+	CHECK_STR(c.data, conf_engine_place(&c, &engine_memory));
 	shard = sharding_find(c.sharding, "one");
 	CHECK(shard->engine == &engine_count);
 	CHECK_EQ(3, ((const struct count_conf *)shard->options)->from);
