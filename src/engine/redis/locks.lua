@@ -209,6 +209,27 @@ function fates.message(q, id, m, fate)
 	end
 end
 
+-- LOCK-12: the text becomes the state of the message, and is committed. n bytes of it are the head. The caller saves m.
+function fates.checkpoint(q, id, m, text, n)
+	local lock = m.st and read_lock(q, id .. ':s') or fresh()
+	local doc = doc_of(lock, '')
+
+	if not doc then
+		doc = { n = '' }
+		lock.docs[#lock.docs + 1] = doc
+	end
+	drop(q, doc.s)
+	doc.s, doc.sat, doc.r = next_number(q), now, nil
+	call('HSET', q.msg, 'd:' .. int(doc.s), string.sub(text, 1, n),
+		'd:' .. int(doc.s) .. ':p', string.sub(text, n + 1))
+	commit(q, lock, now)
+	write_lock(q, id .. ':s', lock)
+	if not m.st then
+		m.st = 1
+		count(q, 'states', 1)
+	end
+end
+
 -- Version and etag of a message's state, for the answer of a claim.
 function fates.seen(q, id, m)
 	local lock = m.st and read_lock(q, id .. ':s')
@@ -249,6 +270,15 @@ local function document(q, lock, name, staged, etag, at, most)
 
 	return { name, lock.v + (staged and is_staged(lock) and 1 or 0), etag, lock.a, at,
 		call('HGET', q.msg, field) or '', fits and call('HGET', q.msg, field .. ':p') or '' }
+end
+
+-- The state of a message that a claim shows: small ones.
+function fates.shown(q, id, m)
+	local lock = m.st and read_lock(q, id .. ':s')
+	local doc = lock and doc_of(lock, '')
+	local found = doc and doc.e and document(q, lock, '', false, doc.e, doc.at, LISTED)
+
+	return found and found[7] ~= '' and { found } or {}
 end
 
 -- ---- Holders ----

@@ -309,12 +309,6 @@ plan_items(struct redis *r, struct op *op, struct slu_err *err)
 	const uint32_t n = rows ? op->n_rows : op->n_items;
 	struct rcall *last = NULL;
 
-	for (uint32_t i = 0; i < op->n_items && op->verb == OP_EXTEND; i++) {
-		if (op->items[i].text.n) {
-			redis_refuse(r, op, SLU_EINVAL, "engine redis has no checkpoints; use engine log");
-			return 0;
-		}
-	}
 	for (uint32_t i = 0; i < op->n_items && op->verb == OP_NACK; i++) {
 		if (op->items[i].has_prio) {
 			redis_refuse(r, op, SLU_EINVAL, "engine redis has no priority in a nack; use engine log");

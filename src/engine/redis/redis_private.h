@@ -146,7 +146,7 @@ void rqueue_forget(struct redis *r, uint32_t h);
 struct rcall *rcall_add(struct redis *r, const struct rverb *verb, struct op *op, uint32_t queue);
 
 /* Shapes that several verbs use: a message, a document. */
-#define ROW_SHAPE "[iupnuuuuunnnuunnttuut]"
+#define ROW_SHAPE "[iupnuuuuunnnuunnttuut[(" DOC_SHAPE ")]]"
 #define DOC_SHAPE "[tuunntt]"
 
 /* Writes the call to r->wire. */

@@ -32,7 +32,7 @@ redis_is_row(const redisReply *reply)
 
 	return reply_fits(reply, ROW_SHAPE) && reply_id(f[0]) > 0 && reply_id(f[0]) <= ID_MAX &&
 	       reply_int(f[1]) > MSG_NONE && reply_int(f[1]) < MSG_STATES &&
-	       reply_int(f[13]) <= DEAD_REJECTED && f[20]->len <= HOLDER_MAX;
+	       reply_int(f[13]) <= DEAD_REJECTED && f[20]->len <= HOLDER_MAX && f[21]->elements <= 1;
 }
 
 bool
@@ -41,11 +41,14 @@ redis_take_row(struct op *op, const redisReply *reply)
 	const redisReply *const *f = (const redisReply *const *)reply->element;
 	struct op_row *row = &op->rows[op->n_rows];
 	struct replybytes *record;
+	struct op_ref checkpoint = { 0 };
 	const int64_t expires = reply_int(f[11]);
 
 	record = record_of(f[16], f);
-	if (!record)
+	if (!record || (f[21]->elements && !redis_take_document(f[21]->element[0], &checkpoint))) {
+		mem_free(record);
 		return false;
+	}
 	*row = (struct op_row){
 		.id = reply_id(f[0]),
 		.state = (uint8_t)reply_int(f[1]),
@@ -68,7 +71,9 @@ redis_take_row(struct op *op, const redisReply *reply)
 		row->state_version = (uint64_t)reply_int(f[18]);
 		row->state_etag = (uint64_t)reply_int(f[19]);
 	}
-	if (f[17]->len > 0)
+	if (checkpoint.pin)
+		row->checkpoint = checkpoint;
+	else if (f[17]->len > 0)
 		row->error = replybytes_ref(replybytes_of(f[17]->str, (size_t)f[17]->len));
 	op->n_rows++;
 	return true;

@@ -875,7 +875,7 @@ local function row(q, id, m, with_error)
 
 	return { id, m.s, m.p, m.d, m.n, m.a, m.x, most(q, m), m.t or 0, m.u or 0, m.c or 0, m.e,
 		m.g, m.r or 0, m.ac, m.ad, texts[1] or '', texts[2] or '', version, etag,
-		with_error and m.o or '' }
+		with_error and m.o or '', not with_error and fates.shown(q, id, m) or {} }
 end
 
 -- ---- Claim ----
@@ -1049,7 +1049,11 @@ settles.nack = on_lease(function(q, it, m)
 	return { OK, m.d, 0, claimed }
 end)
 
+-- With a text it has a checkpoint: has_text is where its record ends and its payload begins.
 settles.extend = on_lease(function(q, it, m)
+	if it.has_text > 0 then
+		fates.checkpoint(q, it.id, m, it.text, it.has_text)
+	end
 	m.u = now + (it.time > 0 and it.time or q.policy.lease)
 	m.g = HOLDS + EXTENDED
 	call('ZADD', q.inprog, m.u, member(m, it.id))

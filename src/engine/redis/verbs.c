@@ -298,6 +298,32 @@ items_count(const struct rcall *c)
 	return (size_t)ITEM_ARGS * (c->to - c->from);
 }
 
+/* LOCK-12: the record of the document in two parts, with the size of the first one before them. */
+static void
+put_checkpoint(struct redis *r, const struct rcall *c, const struct op_item *it)
+{
+	const struct rqueue *const q = rqueue_at(r, c->queue);
+	const struct message m = {
+		.id = it->id,
+		.space = slice_of(q->space),
+		.queue = slice_of(q->name),
+		.type = SLICE("application/json"),
+		.payload = it->text,
+		.payload_size = it->text.n,
+	};
+	const size_t head = message_head(&m);
+	struct buf *const out = &r->wire->out;
+	char *p;
+
+	rwire_number(r->wire, (int64_t)head);
+	buf_printf(out, "$%zu\r\n", head + it->text.n);
+	p = buf_add(out, head);
+	if (p)
+		message_encode_head(&m, p);
+	buf_put(out, it->text.p, it->text.n);
+	buf_put(out, "\r\n", 2);
+}
+
 static void
 encode_item(struct redis *r, const struct rcall *c, const struct op_item *it)
 {
@@ -308,6 +334,10 @@ encode_item(struct redis *r, const struct rcall *c, const struct op_item *it)
 	rwire_number(r->wire, it->time < 0 ? -1 : redis_us(lease ? POLICY_LEASE_MAX : it->time));
 	rwire_number(r->wire, it->defer);
 	rwire_number(r->wire, it->dead);
+	if (c->op->verb == OP_EXTEND && it->text.n) {
+		put_checkpoint(r, c, it);
+		return;
+	}
 	rwire_number(r->wire, it->text.n > 0);
 	rwire_arg(r->wire, c->op->verb == OP_NACK ? op_error_text(it->text) : it->text);
 }

@@ -197,12 +197,27 @@ def test_a_checkpoint_goes_over_a_takeover_and_through_another_server(tmp_path):
 
 
 @pytest.mark.skipif(ENGINE == "forwarded", reason="one server is enough")
-def test_redis_refuses_checkpoints(folder, tmp_path, monkeypatch):
+def test_redis_keeps_checkpoints(folder, tmp_path, monkeypatch):
+    """Over the end of a lease, a kill of the server, and a dead letter; large ones and those without text, too."""
     with Redis(tmp_path) as redis:
         monkeypatch.setenv("SLUICE_REDIS_ADDRESS", redis.address)
         with Server(folder, engine="redis") as server:
-            put(server)
-            message = server.take()
-            answer = server.post("/extend", {"receipt": message["receipt"], "checkpoint": 1})
-            assert answer.status == 400 and "checkpoints" in answer.body["message"]
-            assert server.post("/extend", {"receipt": message["receipt"]}).status == 200
+            put(server, {"text": "a", "max_attempts": 2}, {"text": "b"})
+            first, other = server.dequeue(limit=2, lease="30s")
+            extend(server, first, {"row": 1})
+            extend(server, first, {"row": [2, "ä\u0000\n"], "z": "y" * (MAX - 200)}, lease="1s")
+            server.restart("kill")
+            again = until(lambda: server.dequeue(limit=2, wait=5))[0]
+            assert again["checkpoint"]["row"] == [2, "ä\u0000\n"] and len(again["checkpoint"]["z"]) == MAX - 200
+            assert (again["attempts"], again["failure_attempts"]) == (2, 1)
+            late = server.post("/extend", {"receipt": first["receipt"], "checkpoint": "late"})
+            assert late.status == 409 and late.body["error"] == "lease_lost"
+            server.nack(again)
+            server.post("/dlq/redrive", {**server.here(), "ids": [again["id"]]})
+            server.nack(other, delay=0)
+            got = {texts([m])[0]: m for m in server.dequeue(limit=2)}
+            assert got["a"]["checkpoint"]["row"][0] == 2 and "checkpoint" not in got["b"]
+            key = f"q/{server.topic}/state/{got['a']['uid']}"
+            assert server.get("/v1/get", namespace=server.namespace, key=key, public=1).body["row"][0] == 2
+            server.ack(got["a"])
+            assert server.get("/v1/get", namespace=server.namespace, key=key, public=1).status == 204

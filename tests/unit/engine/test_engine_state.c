@@ -242,12 +242,6 @@ CASE(the_state_of_a_message_is_its_queue_s_alone)
 
 /* ---- Checkpoints: LOCK-12 ---- */
 
-static bool
-is_redis(const struct rig *r)
-{
-	return strcmp(r->row->engine->name, "redis") == 0;
-}
-
 static int
 checkpoint(struct rig *r, const struct state *s, uint64_t token, const char *text)
 {
@@ -275,16 +269,6 @@ CASE(the_next_claim_shows_the_last_checkpoint) /* PW-F8 */
 	state_key(&s, rig_put(r, "q", NULL));
 	CHECK_EQ(1, rig_claim_for(r, "q", 10 * SLU_SEC));
 	CHECK_STR("", shown(r, &s));
-	if (is_redis(r)) {
-		struct op_item item = { .id = s.id, .token = r->rows[0].token, .text = SLICE("1") };
-
-		rig_op(&r->op, OP_EXTEND, RIG_SPACE, "q");
-		r->op.items = &item;
-		r->op.n_items = 1;
-		CHECK_EQ(SLU_EINVAL, rig_do(r, &r->op));
-		CHECK_CONTAINS("no checkpoints", r->op.err.text);
-		return;
-	}
 	CHECK_EQ(0, checkpoint(r, &s, r->rows[0].token, "1"));
 	CHECK_EQ(0, checkpoint(r, &s, r->rows[0].token, "2"));
 	CHECK_STR("2", get_state(r, &s, false));
@@ -306,8 +290,6 @@ CASE(a_checkpoint_takes_what_is_staged_along)
 	struct state s;
 
 	state_key(&s, rig_put(r, "q", NULL));
-	if (is_redis(r))
-		return;
 	CHECK_EQ(1, claim_stateful(r));
 	CHECK_EQ(0, put_state(r, &s, "staged"));
 	begin_state(r, &s, OP_STATE_PUT);
@@ -336,8 +318,6 @@ CASE(a_checkpoint_of_a_lease_that_has_ended_changes_nothing)
 	uint64_t old;
 
 	state_key(&s, rig_put(r, "q", NULL));
-	if (is_redis(r))
-		return;
 	CHECK_EQ(1, rig_claim_for(r, "q", 10 * SLU_SEC));
 	old = r->rows[0].token;
 	CHECK_EQ(0, checkpoint(r, &s, old, "first"));
