@@ -200,9 +200,9 @@ run_later(struct lane *s)
 		op->route.later = 0;
 		op->route.arrived = s->now;
 		if (s->failed)
-			lane_end_wait(s, op, SLU_EDOWN);
+			lane_end_wait(s, op, op_is_begun(op) ? SLU_EUNKNOWN : SLU_EDOWN);
 		else if (fairqueue_add(&s->fairqueue, op))
-			lane_end_wait(s, op, SLU_ENOMEM);
+			lane_end_wait(s, op, op_is_begun(op) ? SLU_EUNKNOWN : SLU_ENOMEM);
 	}
 }
 

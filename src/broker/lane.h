@@ -78,6 +78,8 @@
  *  LANE-20   While the lease of the node has lapsed (LINE-12 m of members/members.h), ops that wait fail with SLU_EMOVED,
  *            also those that would wait behind an open batch: another node may own the shard, and have what they
  *            wait for. Nothing has happened, so another node may run them.
+ *  LANE-21   A purge that has removed a part (MSGBATCH-7 of engine/msgbatch.h) runs again, between other ops, until all is
+ *            gone, and is answered then. If the lane cannot go on, its answer is SLU_EUNKNOWN.
  *
  * Moves (broker/move/follow.h) meet a lane in two functions. The lane calls follow_answered with every
  * answer: if the queue of the op moves, that forwards the op to the next lane, runs it here again later,

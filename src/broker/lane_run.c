@@ -170,6 +170,20 @@ steps_back(struct lane *s, struct op *op)
 	return true;
 }
 
+/* LANE-21 */
+static bool
+goes_on(struct lane *s, struct op *op)
+{
+	if (!op_is_begun(op) || op->rc)
+		return false;
+	if (s->closed || s->draining) {
+		op_fail(op, SLU_EUNKNOWN, NULL);
+		return false;
+	}
+	lane_put_off(s, op, s->now);
+	return true;
+}
+
 /* ---- After a verb ---- */
 
 typedef void after_fn(struct lane *s, struct op *op);
@@ -373,7 +387,7 @@ take_answers(struct lane *s, struct op *batch)
 
 	for (struct op *op = batch; op; op = next) {
 		next = op->route.next;
-		if (!op_is_elsewhere(op) && (steps_back(s, op) || lane_still_waits(s, op)))
+		if (!op_is_elsewhere(op) && (steps_back(s, op) || goes_on(s, op) || lane_still_waits(s, op)))
 			continue;
 		op->route.open = true;
 		*tail = op;

@@ -20,6 +20,8 @@
  *              member has ended, or at the deadline. After that, only the counters change.
  *  MSGBATCH-5  A duplicate is no member: the shard that finds its idempotency key sends an event.
  *  MSGBATCH-6  A batch is kept for MSGBATCH_KEEP after its callback began. Events of a batch that is gone are dropped.
+ *  MSGBATCH-7  A purge with few members sends one event for each batch. One with more deletes members first, some in each
+ *              run: no run does unbounded work.
  */
 #ifndef ENGINE_MSGBATCH_H
 #define ENGINE_MSGBATCH_H

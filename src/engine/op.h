@@ -610,6 +610,13 @@ op_is_step(const struct op *op)
 	return op->verb == OP_FINISH || op->verb == OP_SCHEDULE;
 }
 
+/* Returns whether the op is a PURGE that has removed some messages and is to run again. */
+static inline bool
+op_is_begun(const struct op *op)
+{
+	return op->verb == OP_PURGE && op->cursor;
+}
+
 /* How many puts or items the op has; a step is one part, the queue of the op. */
 static inline uint32_t
 op_parts(const struct op *op)

@@ -46,7 +46,8 @@ enum op_verb {
 	OP_QUEUES,     /* counts of all queues, page by page; of the queues of one name, if the op has
 			* one. Queues of core/reserved.h are listed only if the op names them. The outbox
 			* (engine/outbox.h) is listed */
-	OP_PURGE,      /* removes all messages of a queue that are neither leased nor dead */
+	OP_PURGE,      /* removes all messages of a queue that are neither leased nor dead. A cursor other than 0: not
+			* finished, run it again (LANE-21 of broker/lane.h); its maker never sees one */
 	OP_PAUSE,      /* sets or clears policy.paused alone, of a queue that exists */
 	OP_POLICY_GET, /* the policy of a queue; the default policy, if the queue does not exist */
 	OP_POLICY_SET, /* replaces the policy of a queue */

@@ -1,5 +1,8 @@
 /*
  * batches.h - members of batches (engine/msgbatch.h). Part of the ledger; the engine counts them (engine/ledger/msgbatch.c).
+ *
+ *  LEDGERBATCH-1  A queue has a list of its messages with a batch that a purge takes: ready, delayed or held ones that are not
+ *                 set aside. So a purge need not look for them.
  */
 #ifndef CORE_LEDGER_BATCHES_H
 #define CORE_LEDGER_BATCHES_H
@@ -9,9 +12,9 @@
 /* The batch of the message, or 0. */
 uint64_t ledger_member_of(const struct ledger *l, uint32_t msg);
 
-/* Fills `of` with up to max batches of messages that a purge of the queue removes, one entry for each message, in no order.
- * Returns how many there are. Looks at all messages, unless none has a batch or terms. */
-uint32_t ledger_purged_members(const struct ledger *l, uint32_t queue, uint64_t *of, uint32_t max);
+/* Messages with a batch that a purge of the queue removes: how many, and up to max of them in no order. Looks at them alone. */
+uint32_t ledger_members(const struct ledger *l, uint32_t queue);
+uint32_t ledger_first_members(const struct ledger *l, uint32_t queue, uint32_t *msgs, uint32_t max);
 
 /* Another change was applied since this one was decided: reserves what it needs again, and gives it another number.
  * Returns SLU_ENOMEM. */

@@ -1,5 +1,6 @@
 #include "core/ledger/check.h"
 
+#include "core/ledger/batches.h"
 #include "core/ledger/ledger_private.h"
 
 enum {
@@ -282,7 +283,7 @@ check_queue(const struct ledger *l, const struct ledger_queue *q,
 static const char *
 check_messages(const struct ledger *l, const struct ledger_queue *q)
 {
-	uint32_t count[MSG_STATES] = { 0 };
+	uint32_t count[MSG_STATES] = { 0 }, members = 0;
 	const char *wrong = NULL;
 
 	for (uint32_t h = 0; !wrong && h < l->msgs.fresh; h++) {
@@ -292,10 +293,13 @@ check_messages(const struct ledger *l, const struct ledger_queue *q)
 		    ledger_is_purged(l, q, m, h))
 			continue;
 		count[msg_state(m)]++;
+		members += !(m->flags & MSG_TAKEN) && ledger_is_purgeable(msg_state(m)) && ledger_member_of(l, h);
 		wrong = check_place(l, q, h);
 		if (!wrong)
 			wrong = check_ttl(l, h);
 	}
+	if (!wrong && members != q->n_members)
+		wrong = "members of batches that are not listed";
 	return wrong ? wrong : check_queue(l, q, count);
 }
 

@@ -315,6 +315,7 @@ init_queue(struct ledger *l, uint32_t h, uint32_t space, uint64_t hash)
 		.wake = SLU_NEVER,
 		.pos = HEAP_OUT,
 		.purge_key = SLAB_NONE,
+		.members = SLAB_NONE,
 	};
 	queue_init(&q->heaps, &l->msgs, QUEUE_STRICT, true);
 	queue_init(&q->trash, &l->msgs, QUEUE_STRICT, true);

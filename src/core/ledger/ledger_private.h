@@ -128,6 +128,8 @@ struct ledger_queue {
 	struct values *values;     /* NULL: no message has a value (LEDGERVALUE-2) */
 	struct values *kinds;      /* NULL: no message has a kind (LEDGERKIND-1) */
 	struct breakers *breakers; /* NULL: none has failed (LEDGERBREAKER-1) */
+	uint32_t members;          /* the list of LEDGERBATCH-1: its first entry, or SLAB_NONE */
+	uint32_t n_members;        /* entries of the list */
 
 	slu_time full; /* state of its bucket (core/bucket.h) */
 	slu_time used; /* its last use; 0: unknown */
@@ -316,6 +318,21 @@ static inline struct more *
 ledger_more(const struct ledger *l, const struct msg *m)
 {
 	return SLAB_AT(&l->more, m->more, struct more);
+}
+
+/* ---- batches.c: LEDGERBATCH-1; m has a `more` ---- */
+
+void ledger_member_enter(struct ledger *l, struct ledger_queue *q, const struct msg *m);
+void ledger_member_leave(struct ledger *l, struct ledger_queue *q, const struct msg *m);
+
+/* Empties the list. */
+void ledger_members_purge(struct ledger *l, struct ledger_queue *q);
+
+/* Returns whether a purge takes messages of the state. */
+static inline bool
+ledger_is_purgeable(enum msg_state state)
+{
+	return state == MSG_READY || state == MSG_DELAYED || state == MSG_HELD;
 }
 
 /* Terms of a message; zeros: the terms of its queue. */

@@ -221,6 +221,8 @@ unlink_message(struct ledger *l, struct ledger_queue *q, uint32_t h)
 		ledger_unqueue(l, q, h);
 	if (m->q.own32 != HEAP_OUT)
 		heap_remove(&l->ttls, m->q.own32);
+	if (m->more != SLAB_NONE)
+		ledger_member_leave(l, q, m);
 	if (!(m->flags & MSG_KEYED) || msg_state(m) == MSG_DEAD)
 		return;
 	ledger_key_of(l, m)->taken++;

@@ -77,6 +77,7 @@ ledger_purge_start(struct ledger *l, uint32_t queue, const struct change *c)
 		values_purge(q->kinds);
 	if (q->gates)
 		ledger_gate_purge(q);
+	ledger_members_purge(l, q);
 	ledger_count_heaps(l, q);
 	l->count[MSG_READY] -= q->count[MSG_READY];
 	l->count[MSG_DELAYED] -= q->count[MSG_DELAYED];

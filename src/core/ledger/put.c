@@ -186,13 +186,18 @@ whole_seconds(slu_time t)
 }
 
 static void
-fill_terms(struct ledger *l, struct msg *m, const struct change *c)
+fill_terms(struct ledger *l, uint32_t h, const struct change *c)
 {
+	struct msg *const m = ledger_msg(l, h);
 	struct more *const more = need_more(l, m);
 	const uint32_t at = slab_new(&l->terms);
 
 	assert(at < MORE_TERMS); /* reserved; a shard has fewer messages */
-	*(struct own_terms *)slab_at(&l->terms, at) = (struct own_terms){ c->terms, more->keep };
+	*(struct own_terms *)slab_at(&l->terms, at) = (struct own_terms){
+		.terms = c->terms,
+		.keep = more->keep,
+		.msg = h,
+	};
 	more->keep = at | MORE_TERMS;
 }
 
@@ -214,12 +219,14 @@ takes_key(struct ledger *l, const struct change *c)
 }
 
 static void
-fill_more(struct ledger *l, struct msg *m, const struct change *c)
+fill_more(struct ledger *l, uint32_t h, const struct change *c)
 {
+	struct msg *const m = ledger_msg(l, h);
+
 	if (c->keep)
 		need_more(l, m)->keep = whole_seconds(c->keep);
 	if (terms_any(&c->terms))
-		fill_terms(l, m, c);
+		fill_terms(l, h, c);
 	if (c->kind == CHANGE_RESTORE && c->error)
 		need_more(l, m)->error = c->error;
 	if (takes_key(l, c)) {
@@ -253,7 +260,7 @@ make_message(struct ledger *l, const struct change *c)
 	}
 	if (c->share.n + c->value.n)
 		ledger_lane_attach(l, ledger_queue(l, c->queue), m, c);
-	fill_more(l, m, c);
+	fill_more(l, h, c);
 	ledger_space_add(l, ledger_queue(l, c->queue)->space, 1, ledger_record_size(l, c->where), 0);
 	ledger_list(l, h);
 	if (c->id > l->highest_id)

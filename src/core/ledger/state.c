@@ -202,6 +202,8 @@ ledger_leave(struct ledger *l, struct ledger_queue *q, uint32_t h)
 		leave_dead(l, q, h);
 	else if (from == MSG_DAMAGED)
 		chain_remove(&q->damaged, &l->msgs, h);
+	if (m->more != SLAB_NONE)
+		ledger_member_leave(l, q, m);
 	assert(q->count[from] > 0);
 	q->count[from]--;
 	l->count[from]--;
@@ -285,6 +287,8 @@ set_state(struct ledger *l, struct ledger_queue *q, struct msg *m, enum msg_stat
 	q->count[to]++;
 	l->count[to]++;
 	count_idle(l, m, to, 1);
+	if (m->more != SLAB_NONE && ledger_is_purgeable(to))
+		ledger_member_enter(l, q, m);
 	ledger_weigh(l, q);
 }
 

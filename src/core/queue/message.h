@@ -63,7 +63,10 @@ struct more {
 /* A message with terms of its own. */
 struct own_terms {
 	struct terms terms;
-	uint32_t keep; /* seconds that its result is kept */
+	uint32_t keep;       /* seconds that its result is kept */
+	uint32_t msg;        /* the message */
+	uint32_t prev, next; /* in the list of LEDGERBATCH-1, by handle, or SLAB_NONE */
+	bool listed;         /* it is in the list */
 };
 
 /* Fields of a leased message. The deadline is in the heap. */

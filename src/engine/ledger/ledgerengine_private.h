@@ -114,15 +114,23 @@ int ledgerengine_batch_change(struct ledgerengine *k, struct change *c, uint64_t
 int ledgerengine_batch_known(struct ledgerengine *k, struct op *op, struct slu_err *err);
 void ledgerengine_batch_unknown(struct ledgerengine *k, struct op *op);
 
-/* Before a purge: events for the members that it removes. Then ledgerengine_batch_told, which undoes them unless the purge
- * was kept. */
+/* MSGBATCH-7 */
+enum {
+	LEDGERENGINE_MEMBERS = 1000
+};
+
+/* Returns whether the queue has more members than one purge takes; deletes some, and adds their number to *n. */
+bool ledgerengine_has_members(const struct ledgerengine *k, uint32_t queue);
+int ledgerengine_remove_members(struct ledgerengine *k, uint32_t queue, uint64_t *n);
+
+/* Before a purge: events for the members that it removes; undoes them. */
 struct ledgerengine_told {
-	uint64_t *ids;
+	uint64_t ids[LEDGERENGINE_MEMBERS];
 	uint32_t n;
 };
 
 int ledgerengine_batch_purge(struct ledgerengine *k, uint32_t queue, struct ledgerengine_told *told, struct slu_err *err);
-void ledgerengine_batch_told(struct ledgerengine *k, struct ledgerengine_told *told, bool kept);
+void ledgerengine_batch_untold(struct ledgerengine *k, struct ledgerengine_told *told);
 
 /* At the start of a run: counts events, and begins callbacks. */
 void ledgerengine_batches_fold(struct ledgerengine *k);

@@ -401,7 +401,7 @@ ledgerengine_batch_unknown(struct ledgerengine *k, struct op *op)
 			ledgerengine_batch_untell(k, op->puts[i].entry);
 }
 
-/* ---- A purge: one event for each batch ---- */
+/* ---- A purge: MSGBATCH-7 ---- */
 
 static int
 by_number(const void *a, const void *b)
@@ -431,38 +431,63 @@ tell_all(struct ledgerengine *k, struct slice space, const uint64_t *of, uint32_
 int
 ledgerengine_batch_purge(struct ledgerengine *k, uint32_t queue, struct ledgerengine_told *told, struct slu_err *err)
 {
-	const uint32_t n = ledger_purged_members(k->ledger, queue, NULL, 0);
+	uint32_t msgs[LEDGERENGINE_MEMBERS];
+	uint64_t of[LEDGERENGINE_MEMBERS];
+	const uint32_t n = ledger_first_members(k->ledger, queue, msgs, LEDGERENGINE_MEMBERS);
 	struct ledger_queue_view q;
-	uint64_t *of;
 	int rc;
 
-	*told = (struct ledgerengine_told){ 0 };
+	told->n = 0;
 	ledger_queue_get(k->ledger, queue, &q);
-	if (n == 0 || strcmp(q.name, MSGBATCH_QUEUE) == 0)
+	if (strcmp(q.name, MSGBATCH_QUEUE) == 0)
 		return 0;
-	of = mem_array(n, sizeof *of);
-	told->ids = mem_array(n, sizeof *told->ids);
-	if (of && told->ids) {
-		(void)ledger_purged_members(k->ledger, queue, of, n);
-		qsort(of, n, sizeof *of, by_number);
-		rc = tell_all(k, slice_of(q.space_name), of, n, told, err);
-	} else {
-		rc = slu_fail(err, SLU_ENOMEM, "no memory for the batches of a purge");
-	}
-	mem_free(of);
+	for (uint32_t i = 0; i < n; i++)
+		of[i] = ledger_member_of(k->ledger, msgs[i]);
+	qsort(of, n, sizeof *of, by_number);
+	rc = tell_all(k, slice_of(q.space_name), of, n, told, err);
 	if (rc)
-		ledgerengine_batch_told(k, told, false);
+		ledgerengine_batch_untold(k, told);
 	return rc;
 }
 
 void
-ledgerengine_batch_told(struct ledgerengine *k, struct ledgerengine_told *told, bool kept)
+ledgerengine_batch_untold(struct ledgerengine *k, struct ledgerengine_told *told)
 {
-	assert(told->ids || told->n == 0);
-	while (!kept && told->n > 0)
+	while (told->n > 0)
 		ledgerengine_batch_untell(k, told->ids[--told->n]);
-	mem_free(told->ids);
-	*told = (struct ledgerengine_told){ 0 };
+}
+
+bool
+ledgerengine_has_members(const struct ledgerengine *k, uint32_t queue)
+{
+	struct ledger_queue_view q;
+
+	ledger_queue_get(k->ledger, queue, &q);
+	return ledger_members(k->ledger, queue) > LEDGERENGINE_MEMBERS && strcmp(q.name, MSGBATCH_QUEUE) != 0;
+}
+
+int
+ledgerengine_remove_members(struct ledgerengine *k, uint32_t queue, uint64_t *n)
+{
+	uint32_t msgs[LEDGERENGINE_MEMBERS];
+	const uint32_t found = ledger_first_members(k->ledger, queue, msgs, LEDGERENGINE_MEMBERS);
+	struct ledger_queue_view q;
+	int rc = 0;
+
+	ledger_queue_get(k->ledger, queue, &q);
+	for (uint32_t i = 0; i < found && !rc; i++) {
+		struct ledger_ref ref = { .space = q.space, .queue = queue };
+		struct ledger_view v;
+		struct change c;
+
+		ledger_get(k->ledger, msgs[i], &v);
+		ref.id = v.id;
+		rc = ledger_delete(k->ledger, &ref, k->now, &c);
+		if (!rc)
+			rc = ledgerengine_carry_out(k, &c, (struct slice){ 0 }, NULL);
+		*n += !rc;
+	}
+	return rc;
 }
 
 /* ---- The fold: MSGBATCH-3 ---- */

@@ -377,6 +377,29 @@ ledgerengine_finish(struct ledgerengine *k, struct op *op)
 
 /* ---- Queues ---- */
 
+/* All messages at once: MSGBATCH-7. */
+static int
+purge_rest(struct ledgerengine *k, uint32_t queue, uint64_t *n, struct slu_err *err)
+{
+	struct ledgerengine_told told;
+	struct ledger_queue_view v;
+	struct change c;
+	int rc;
+
+	ledger_queue_get(k->ledger, queue, &v);
+	rc = ledgerengine_batch_purge(k, queue, &told, err);
+	if (rc)
+		return rc;
+	rc = ledger_purge(k->ledger, queue, k->now, &c); /* again: the events have numbers */
+	if (!rc)
+		rc = ledgerengine_carry_out(k, &c, (struct slice){ 0 }, err);
+	if (rc)
+		ledgerengine_batch_untold(k, &told);
+	else
+		*n += (uint64_t)v.count[MSG_READY] + v.count[MSG_DELAYED] + v.count[MSG_HELD];
+	return rc;
+}
+
 void
 ledgerengine_purge(struct ledgerengine *k, struct op *op)
 {
@@ -387,26 +410,21 @@ ledgerengine_purge(struct ledgerengine *k, struct op *op)
 	struct change c;
 	int rc;
 
-	op->count = 0;
+	op->count = op->cursor ? op->count : 0;
+	op->cursor = 0;
 	if (queue == SLAB_NONE)
 		return;
-	ledger_queue_get(k->ledger, queue, &v);
 	rc = ledger_purge(k->ledger, queue, k->now, &c);
-	if (!rc)
-		rc = ledgerengine_batch_purge(k, queue, &told, &err);
-	if (!rc) /* the events have numbers */
-		rc = ledger_purge(k->ledger, queue, k->now, &c);
 	if (rc == SLU_ECONFLICT)
 		rc = limit_fail(&err, SLU_EBUSY, LIMIT_MOVE, 0, "queue %.*s is being moved",
 				(int)op->queue.n, op->queue.p);
-	if (!rc)
-		rc = ledgerengine_carry_out(k, &c, (struct slice){ 0 }, &err);
-	ledgerengine_batch_told(k, &told, !rc);
+	op->cursor = !rc && ledgerengine_has_members(k, queue);
+	if (op->cursor)
+		rc = ledgerengine_remove_members(k, queue, &op->count);
+	else if (!rc)
+		rc = purge_rest(k, queue, &op->count, &err);
 	if (rc)
 		op_fail(op, rc, &err);
-	else
-		op->count = (uint64_t)v.count[MSG_READY] + v.count[MSG_DELAYED] +
-			    v.count[MSG_HELD];
 }
 
 static int

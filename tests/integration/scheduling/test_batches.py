@@ -110,6 +110,17 @@ def test_why_shows_the_batch_of_its_members_and_its_callback(server, named):
         "id": batch, "role": "callback", "done": 2, "failed": 1, "pending": 0}
 
 
+def test_a_purge_of_many_members_is_one_call(server):
+    batch = make(server)
+    for _ in range(5):
+        join(server, batch, *["m"] * 500)
+    close(server, batch)
+    purged = server.call("POST", "/v1/admin/queue/purge", {"namespace": server.namespace, "queue": "part"})
+    assert purged.status == 200 and purged.body["purged"] == 2500, purged
+    comes_to(server, batch, "failed", 2500, 0, 2500)
+    until(lambda: over(server) == ["all"])
+
+
 def test_attributes_that_a_client_has_made_are_no_batch(server):
     batch = make(server)
     for attributes in ({"batch": str(batch), "outcome": "done"}, {"batch": batch}, {"batch": "12345", "outcome": "done"}):

@@ -137,7 +137,7 @@ static inline void
 check_purged_members(struct ledger_world *w, unsigned q)
 {
 	unsigned n = 0, want[MODEL_BATCHES] = { 0 };
-	uint64_t of[MODEL_MSGS];
+	uint32_t msgs[MODEL_MSGS];
 
 	EACH(i, w->m.msgs) {
 		const struct ledger_model_msg *x = &w->m.msgs[i];
@@ -145,10 +145,13 @@ check_purged_members(struct ledger_world *w, unsigned q)
 		want[x->batch] += x->state == M_WAIT && x->queue == q && x->batch;
 		n += x->state == M_WAIT && x->queue == q && x->batch;
 	}
-	CHECK_EQ(n, ledger_purged_members(w->l, w->queues[q], of, MODEL_MSGS));
+	CHECK_EQ(n, ledger_members(w->l, w->queues[q]));
+	CHECK_EQ(n, ledger_first_members(w->l, w->queues[q], msgs, MODEL_MSGS));
 	for (unsigned i = 0; i < n; i++) {
-		CHECK(of[i] > 0 && of[i] < MODEL_BATCHES && want[of[i]]);
-		want[of[i]]--;
+		const uint64_t of = ledger_member_of(w->l, msgs[i]);
+
+		CHECK(of > 0 && of < MODEL_BATCHES && want[of]);
+		want[of]--;
 	}
 }
 

@@ -336,6 +336,67 @@ CASE(many_members_are_counted)
 	CHECK_EQ(1, callbacks(r, "\"outcome\":\"failed\""));
 }
 
+static uint32_t
+waiting(struct rig *r)
+{
+	return rig_count(r, "a", MSG_READY);
+}
+
+/* MSGBATCH-7 */
+static void
+purge_in_steps(struct rig *r, uint32_t n)
+{
+	uint32_t steps = 0, before;
+
+	rig_op(&r->op, OP_PURGE, RIG_SPACE, "a");
+	do {
+		struct op op = r->op;
+
+		before = waiting(r);
+		r->op = op;
+		CHECK_EQ(0, rig_do(r, &r->op));
+		op = r->op;
+		CHECK_EQ(op.cursor ? 1000 : before, before - waiting(r), "a step takes so many");
+		r->op = op;
+		steps++;
+	} while (r->op.cursor);
+	CHECK_EQ(n, r->op.count);
+	CHECK_EQ((n + 999) / 1000, steps);
+}
+
+CASE(a_purge_of_many_members_goes_in_steps)
+{
+	const uint64_t id = is_redis(r) ? 0 : make(r, 0);
+	const uint32_t n = 16 * rig_turns(r, 200);
+
+	if (!id)
+		return;
+	for (uint32_t i = 0; i < n / 16; i++)
+		join(r, id, 16);
+	end_one(r, true);
+	purge_in_steps(r, n - 1);
+	rig_reopen(r);
+	for (int i = 0; i < 100; i++)
+		rig_pass(r, SLU_MS);
+	check(r, id, n, 0, n);
+}
+
+/* Nothing that a step does grows with the members: each takes 1,000 of a million. */
+static void
+purge_a_million(struct rig *r)
+{
+	const uint64_t id = make(r, 0);
+
+	for (uint32_t i = 0; i < 1000000 / 16; i++)
+		join(r, id, 16);
+	purge_in_steps(r, 1000000);
+}
+
+TEST_LIMIT(a_purge_of_a_million_members_goes_in_steps, 300)
+{
+	rig_run(RIG_MEMORY, purge_a_million);
+}
+
 /* docs/log-format.md */
 TEST(a_batch_and_its_events_have_these_bytes)
 {
