@@ -6,6 +6,7 @@ import time
 import pytest
 
 from clustered import two
+from redis import Redis
 from served import Node, texts, until
 
 ROUTES = "sharding: {enabled: true, commandMappings: {mail: red, near: red, far: blue}}\n"
@@ -183,3 +184,15 @@ def test_kills_lose_and_double_nothing(tmp_path):
                 seen += texts([message])
                 finish(server, message)
         assert sorted(seen) == sorted(f"{n}-{i}" for n in range(300) for i in range(2))
+
+
+def test_a_redis_shard_takes_no_messages_from_others(tmp_path):
+    with Redis(tmp_path) as redis:
+        text = ROUTES + f"shards: {{red: {{engine: log}}, blue: {{engine: redis, address: '{redis.address}'}}}}\n"
+        with Node(tmp_path, text) as server:
+            server.enqueue({"text": "parent"})
+            parent = server.take()
+            answer = server.settle("/ack", parent, enqueue=[child(server, "a", "near"), child(server, "b")])
+            assert answer.status == 409 and answer.body["error"] == "not_together", answer
+            assert server.get("/stats", **server.here(topic="near")).status == 404, "nothing was done"
+            server.ack(parent)

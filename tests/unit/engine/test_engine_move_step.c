@@ -262,6 +262,35 @@ MOVE_CASE(a_redrive_waits_until_its_key_has_been_moved)
 
 /* ---- TAKE: MOVE-6 ---- */
 
+static enum why
+why_of(struct rig *r, uint64_t id)
+{
+	struct op_row rows[OP_WHY_ROWS];
+	struct op_queue queue;
+	struct op op;
+
+	rig_op(&op, OP_WHY, RIG_SPACE, "q");
+	op.id = id;
+	op.rows = rows;
+	op.max_rows = OP_WHY_ROWS;
+	op.queues = &queue;
+	op.max_queues = 1;
+	return rig_do(r, &op) ? WHYS : (enum why)op.why.facts[0].why; /* Redis does not say */
+}
+
+MOVE_CASE(a_message_that_is_set_aside_or_damaged_says_so)
+{
+	const uint64_t damaged = rig_put(a, "q", NULL), moves = rig_put(a, "q", NULL);
+
+	CHECK_EQ(1, rig_claim(a, "q", 1));
+	CHECK_EQ(0, rig_settle_one(a, OP_QUARANTINE, damaged, a->rows[0].token));
+	if (why_of(a, damaged) == WHYS)
+		return;
+	CHECK_EQ(WHY_DAMAGED, why_of(a, damaged));
+	CHECK(move_take(a, "q", &(struct move_take){ 0 }));
+	CHECK_EQ(WHY_MOVING, why_of(a, moves));
+}
+
 MOVE_CASE(what_is_set_aside_is_left_alone_but_counted)
 {
 	const uint64_t id = rig_put(a, "q", &(struct rig_msg){ .ttl = SLU_SEC });

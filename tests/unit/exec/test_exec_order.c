@@ -59,6 +59,68 @@ TEST(tasks_of_one_key_run_in_the_order_of_submit)
 	CHECK_EQ(0, q.wrong); /* SQ-01: ... and none out of turn */
 }
 
+/* Fails every third task once, so that retries are part of the order. */
+static int
+run_step_or_fail(struct slu_run *run, void *arg)
+{
+	const struct step *s = arg;
+
+	if (s->number % 3 == 0 && run->attempt == 1)
+		return SLU_EUNKNOWN;
+	return run_step(run, arg);
+}
+
+static void
+check_order(const char *label, const struct slu_executor_config *config)
+{
+	enum {
+		N = 300
+	};
+	static struct step steps[N];
+	const struct slu_submit patient = { SLU_OPTIONS_INIT(struct slu_submit), .timeout = SLU_NEVER };
+	struct sequence q = { 0 };
+	struct slu_executor *ex;
+
+	CHECK_EQ(0, slu_executor_start(&ex, config, NULL), label);
+	for (int i = 0; i < N; i++) {
+		const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), .run = run_step_or_fail, .arg = &steps[i] };
+
+		steps[i] = (struct step){ &q, i };
+		CHECK_EQ(0, slu_executor_submit(ex, "one", &task, &patient, NULL, NULL), label);
+	}
+	WAIT_UNTIL(atomic_load(&q.next) == N); /* with their retries, which a close would drop */
+	CHECK_EQ(0, slu_executor_close(ex), label);
+	CHECK_EQ(N, q.next, label);
+	CHECK_EQ(0, q.wrong, label);
+}
+
+/* SQ-F3, SQ-F9: no option changes the order inside a key. */
+TEST_BARE(tasks_of_one_key_run_in_order_in_every_configuration)
+{
+#define CONFIG .struct_size = sizeof(struct slu_executor_config), .base_backoff = 1, .max_interval = 2
+	static const struct {
+		const char *label;
+		struct slu_executor_config config;
+	} cases[] = {
+		{ "one shard", { CONFIG, .shards = 1 } },
+		{ "many shards", { CONFIG, .shards = 64 } },
+		{ "room for one", { CONFIG, .queue_size = 1 } },
+		{ "much room", { CONFIG, .queue_size = 4096 } },
+		{ "a submit that waits", { CONFIG, .enqueue_timeout = SLU_MIN } },
+		{ "many attempts", { CONFIG, .max_attempts = 1000 } },
+		{ "two attempts", { CONFIG, .max_attempts = 2 } },
+		{ "exponential", { CONFIG, .backoff = SLU_BACKOFF_EXPONENTIAL } },
+		{ "linear", { CONFIG, .backoff = SLU_BACKOFF_LINEAR } },
+		{ "fixed", { CONFIG, .backoff = SLU_BACKOFF_FIXED } },
+		{ "no delay", { CONFIG, .backoff = SLU_BACKOFF_NONE } },
+		{ "jitter", { CONFIG, .jitter = SLU_JITTER_FULL } },
+	};
+#undef CONFIG
+
+	EACH(i, cases)
+		check_order(cases[i].label, &cases[i].config);
+}
+
 TEST(tasks_of_one_key_never_overlap)
 {
 	enum {
