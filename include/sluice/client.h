@@ -241,6 +241,9 @@ struct slu_settle {
 
 	const char *checkpoint; /* extend: how far the work has come, JSON of at most 64 KiB, for the next holder of the message;
 				 * NULL = the last one stays. When the call returns 0, it is stored */
+
+	const char *release; /* ack and nack: a lock key that is released in the same step, a JSON object as POST /ack takes it;
+			      * NULL = none. code is SLU_ELEASE if the lock is not held, or not the message */
 };
 
 /* Settles up to 1,000 messages. queue: NULL = any queue, or the queues of the receipts. Returns the first code

@@ -158,7 +158,10 @@ def settling(more):
 
 WITH = {"enqueue": {
     "oneOf": [array(ref("NewMessage"), minItems=1, maxItems=10000), ref("NewMessage")],
-    "description": "Messages that are enqueued in the same step. All of it happens, or nothing."}}
+    "description": "Messages that are enqueued in the same step. All of it happens, or nothing."},
+    "release": record(["key", "lease_id", "txn_id"], {
+        "key": TEXT, "lease_id": TEXT, "txn_id": string(pattern="^[0-9a-v]{20}$"), "fencing_token": integer(minimum=1),
+        "state": {"description": "Any JSON of at most 1 MiB: the new state of the key."}})}
 SOME = {"ids": array(ref("Id"), **UP_TO_1000), "limit": LIMIT_OF_PAGE}
 CONDITIONS = {
     "id": ref("Id"),

@@ -369,6 +369,8 @@ out_settle(struct client_request *a, enum slu_settle_verb verb, const char *queu
 		json_out_raw(&w, "result", slice_of(s->result));
 	if (verb != SLU_EXTEND && s->enqueue)
 		json_out_raw(&w, "enqueue", slice_of(s->enqueue));
+	if (verb != SLU_EXTEND && s->release)
+		json_out_raw(&w, "release", slice_of(s->release));
 	if (verb == SLU_EXTEND)
 		terms_out_time(&w, "lease", s->time);
 	if (verb == SLU_EXTEND && s->checkpoint)
@@ -458,6 +460,8 @@ settle(struct slu_client *c, enum slu_settle_verb verb, const char *queue,
 					"result", err);
 		if (!rc && items[i].enqueue)
 			rc = json_check(slice_of(items[i].enqueue), JSON_ARRAY, JSON_DEPTH - 2, "enqueue", err);
+		if (!rc && items[i].release)
+			rc = json_check(slice_of(items[i].release), JSON_OBJECT, JSON_DEPTH - 2, "release", err);
 		if (!rc && items[i].checkpoint)
 			rc = json_check(slice_of(items[i].checkpoint), JSON_NONE, JSON_DEPTH - 2, "checkpoint", err);
 		out_settle(&a, verb, queue, &items[i]);

@@ -218,7 +218,7 @@ join_batch(struct embed_call *c, struct op_item *batch, bool large, struct slu_e
 	if (large)
 		return slu_fail(err, SLU_ETOOBIG, "a member of a batch is too large; expected at most 1 MiB");
 	*batch = (struct op_item){ .id = op->puts[0].m.terms.batch };
-	op->verb = OP_FINISH;
+	op_make_finish(op);
 	op->queue = SLICE(MSGBATCH_QUEUE);
 	op->items = batch;
 	op->n_items = 1;

@@ -24,6 +24,7 @@ own_size(enum op_verb verb)
 		[OP_OF_SHARD] = SIZE(on_shard),
 		[OP_OF_PRESENCE] = SIZE(presence),
 		[OP_OF_INTAKE] = SIZE(intake),
+		[OP_OF_FINISH] = SIZE(unlock),
 		[OP_OF_WHY] = offsetof(struct op, kind) + SIZE(kind) - offsetof(struct op, why),
 		[OP_OF_LIMITS] = SIZE(limits),
 		[OP_OF_TREND] = SIZE(trend),
@@ -50,6 +51,13 @@ op_init(struct op *op, enum op_verb verb, struct slice space, struct slice queue
 	op->route.waiter = SLAB_NONE;
 	if (op_is_of(verb, OP_OF_LOCK))
 		op->lock.if_version = -1;
+}
+
+void
+op_make_finish(struct op *op)
+{
+	op->verb = OP_FINISH;
+	op->unlock = (struct op_unlock){ 0 };
 }
 
 struct op_names

@@ -311,6 +311,18 @@ struct op_lock {
 	struct op_ref payload; /* its payload, if that has a file of its own */
 };
 
+/* FINISH: the lock key that the step releases. Everything that its holder has staged takes effect with the step, or nothing of
+ * it happens (LOCK-13 of core/locks/locks.h). Key, token, fence and txn are as in struct op_lock.
+ *   SLU_ETOGETHER  the lock keys of the namespace live on another shard
+ *   SLU_ELEASE     the caller does not hold the key: err names it; SLU_EINVAL, SLU_ECONFLICT: as a RELEASE */
+struct op_unlock {
+	struct slice key; /* n 0: none */
+	uint64_t token;
+	uint64_t fence;
+	uint8_t txn[LOCK_TXN];
+	struct slice state; /* JSON that becomes the state of the key; n 0: what is staged */
+};
+
 /* A document: answer of KEYS and ATTACHMENTS. */
 struct op_key {
 	char name[LOCK_KEY_MAX + 1]; /* of the key, or of the attachment */
@@ -562,6 +574,7 @@ struct op {
 		struct op_shard on_shard;     /* answer of SHARD */
 		struct op_presence *presence; /* engine/presence.h */
 		struct op_intake intake;
+		struct op_unlock unlock;
 		struct {
 			struct why_facts why;       /* answer of WHY */
 			char rule[RULES_TEXT];      /* WHY: the admission rule that applied to the message, or "" */
@@ -602,6 +615,9 @@ struct op_names {
 /* Zeroes the op, of the parts by family only that of the verb, and sets the question that every verb has. */
 void op_init(struct op *op, enum op_verb verb, struct slice space, struct slice queue,
 	     void (*done)(struct op *op), void *owner);
+
+/* Makes an op that was initialised as an ACK or NACK of one item a FINISH. */
+void op_make_finish(struct op *op);
 
 /* Returns whether the op is one step, on the shard of the queue that it names. */
 static inline bool

@@ -23,8 +23,8 @@ enum op_verb {
 	OP_RETURN,     /* ends leases of a claim whose answer was not received: rows */
 	OP_ACK,        /* items: ends messages */
 	OP_NACK,       /* items: messages have failed, or are deferred */
-	OP_FINISH,     /* items: one, acked, nacked or removed, or none; and puts: all of it happens, or nothing. The
-			* op names the queue of the item, or of a put. Puts of other shards go by the outbox
+	OP_FINISH,     /* items: one, acked, nacked or removed, or none; puts; and unlock: all of it happens, or nothing.
+			* The op names the queue of the item, or of a put. Puts of other shards go by the outbox
 			* (engine/outbox.h). Its outcome is rc. SLU_ETOGETHER: a put cannot go by the outbox */
 	OP_SCHEDULE,   /* items: one document (core/reserved.h) is made, replaced or removed, if its number is still the one
 			* that the maker has read; puts: what takes its place, then the messages that begin with it. All
@@ -92,6 +92,7 @@ enum op_family {
 	OP_OF_SHARD,    /* op->on_shard */
 	OP_OF_PRESENCE, /* op->presence */
 	OP_OF_INTAKE,   /* op->intake */
+	OP_OF_FINISH,   /* op->unlock */
 	OP_OF_WHY,      /* op->why */
 	OP_OF_LIMITS,   /* op->limits */
 	OP_OF_TREND,    /* op->trend */

@@ -317,6 +317,11 @@ const struct op_field op_fields[] = {
 	{ "held_by",       80,  FIELD_HELD_BY, AT(lock.held_by), LOCK_HOLDER_MAX, V(DESCRIBE) | V(KEEPALIVE), V(DESCRIBE) | V(KEEPALIVE), NULL },
 	{ "record",        81,  FIELD_REF,   AT(lock.record), 0, NO, V(STATE_GET), NULL },
 	{ "payload",       82,  FIELD_REF,   AT(lock.payload), 0, NO, V(STATE_GET), NULL },
+	{ "unlock",        83,  FIELD_SLICE, AT(unlock.key), LOCK_KEY_MAX, V(FINISH), NO, NULL },
+	{ "unlock_token",  84,  FIELD_U64,   AT(unlock.token), 0, V(FINISH), NO, NULL },
+	{ "unlock_fence",  85,  FIELD_U64,   AT(unlock.fence), 0, V(FINISH), NO, NULL },
+	{ "unlock_txn",    86,  FIELD_BYTES, AT(unlock.txn), 0, V(FINISH), NO, NULL },
+	{ "unlock_state",  87,  FIELD_SLICE, AT(unlock.state), MESSAGE_PAYLOAD_MAX, V(FINISH), NO, NULL },
 
 	{ "policy_lease",  100, FIELD_TIME,  AT(policy.lease), 0, POLICIES, POLICIES, NULL },
 	{ "max_attempts",  101, FIELD_U32,   AT(policy.max_attempts), 0, POLICIES, POLICIES, NULL },

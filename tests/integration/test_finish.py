@@ -1,7 +1,7 @@
 """/ack and /nack with `enqueue`: the message ends and others begin in one step."""
 import pytest
 
-from served import QUICK, Server, texts
+from served import Node, QUICK, Server, texts
 
 
 def child(server, text, topic="next", **more):
@@ -103,4 +103,73 @@ def test_children_count_for_the_rate_limit(tmp_path):
         assert answer.status == 429 and answer.body["error"] == "limit_reached", answer
         both = [{"receipt": other["receipt"]}, {"receipt": parent["receipt"], "enqueue": many}]
         assert server.post("/ack", both).status == 429, "an ack before it does not hide it"
+        server.ack(parent)
+
+
+def acquire(server, key="stock/42"):
+    """The members that `release` takes."""
+    answer = server.call("POST", "/v1/acquire", {"namespace": server.namespace, "key": key, "owner": "me", "block_seconds": -1})
+    assert answer.status == 200, answer
+    return {name: answer.body[name] for name in ("key", "lease_id", "txn_id", "fencing_token")}
+
+
+def state_of(server, key="stock/42"):
+    return server.get("/v1/get", namespace=server.namespace, key=key, public=1).body
+
+
+@pytest.mark.parametrize("verb", ["ack", "nack"])
+def test_a_lock_is_released_with_the_message(server, verb):
+    server.enqueue({"text": "parent"})
+    answer = server.settle(f"/{verb}", server.take(), release={**acquire(server), "state": {"kg": 3}}, enqueue=child(server, "a"))
+    assert answer.status == 200 and len(answer.body["enqueued"]) == 1, answer
+    assert state_of(server) == {"kg": 3} and ready(server) == ["a"]
+    assert server.stats()["leased"] == 0 and acquire(server)
+
+
+def test_without_a_state_what_was_staged_counts(server):
+    server.enqueue({"text": "parent"})
+    lock = acquire(server)
+    held = {"X-Lease-ID": lock["lease_id"], "X-Txn-ID": lock["txn_id"], "X-Fencing-Token": str(lock["fencing_token"])}
+    update = server.call("POST", "/v1/update", {"n": 1}, headers=held, namespace=server.namespace, key="stock/42")
+    assert update.status == 200, update
+    answer = server.settle("/ack", server.take(), release=lock)
+    assert answer.status == 200 and "enqueued" not in answer.body and state_of(server) == {"n": 1}
+
+
+def test_a_lock_that_is_not_held_leaves_the_message(server):
+    server.enqueue({"text": "parent"})
+    parent, lock = server.take(), acquire(server)
+    released = server.call("POST", "/v1/release", {"namespace": server.namespace, **lock}, headers={
+        "X-Fencing-Token": str(lock["fencing_token"])})
+    assert released.status == 200, released
+    answer = server.settle("/ack", parent, release={**lock, "state": 1}, enqueue=child(server, "a"))
+    assert answer.status == 409 and answer.body["error"] == "lease_lost" and "key stock/42" in answer.body["message"], answer
+    assert server.stats()["leased"] == 1 and not ready(server) and not state_of(server)
+    server.ack(parent)
+
+
+@pytest.mark.parametrize("release, says", [
+    (5, "release: "),
+    ({"key": "a//b", "txn_id": "0" * 20, "lease_id": "x"}, "release: invalid key \"a//b\""),
+    ({"txn_id": "0" * 20, "lease_id": "x"}, "release: invalid key"),
+    ({"key": "a", "lease_id": "x", "txn_id": "short"}, "release: invalid txn_id: short; expected that of the acquire"),
+    ({"key": "a", "owner": "me"}, "release: "),
+])
+def test_an_invalid_release_is_refused_before_anything_happens(server, release, says):
+    server.enqueue({"text": "parent"})
+    parent = server.take()
+    answer = server.settle("/ack", parent, release=release)
+    assert answer.status == 400 and says in answer.body["message"], answer
+    server.ack(parent)
+
+
+def test_locks_on_another_shard_are_not_released(tmp_path):
+    text = """sharding: {enabled: true, commandMappings: {mail: red, .locks: blue}}
+shards: {red: {engine: log}, blue: {engine: log}}
+"""
+    with Node(tmp_path, text, engine="log") as server:
+        server.enqueue({"text": "parent"})
+        parent = server.take()
+        answer = server.settle("/ack", parent, release={**acquire(server), "state": 1})
+        assert answer.status == 409 and answer.body["error"] == "not_together", answer
         server.ack(parent)

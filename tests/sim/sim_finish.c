@@ -7,7 +7,7 @@
 void
 world_make_finish(struct sim_world *w, struct sim_call *c)
 {
-	c->op.verb = OP_FINISH;
+	op_make_finish(&c->op);
 	c->op.n_items = 1;
 	c->op.n_puts = 1 + (uint32_t)world_dice(w, WORLD_EACH);
 	for (unsigned i = 0; i < c->op.n_puts; i++) {

@@ -97,6 +97,8 @@ write_line(const struct apicall *a, const struct op *op, const struct audit_part
 	write_place(&w, a, op, p);
 	if (op_is_of(op->verb, OP_OF_LOCK) && op->lock.key.n)
 		json_out_str(&w, "key", op->lock.key);
+	if (op->verb == OP_FINISH && op->unlock.key.n)
+		json_out_str(&w, "key", op->unlock.key);
 	write_ids(&w, p);
 	change_write(&w, &a->change);
 	json_out_str(&w, "outcome", slice_of(slu_err_row(p->rc)->flat_name));

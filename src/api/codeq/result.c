@@ -329,7 +329,7 @@ add_webhooks(struct apicall *a, const struct state *s)
 		make_webhook(a, item);
 		if (!item->calls)
 			continue;
-		item->op->verb = OP_FINISH;
+		op_make_finish(item->op);
 		item->op->puts = &item->webhook;
 		item->op->n_puts = 1;
 	}

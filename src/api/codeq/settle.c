@@ -107,7 +107,7 @@ add_webhook(struct apicall *a, struct state *s)
 	if (!s->calls)
 		return;
 	s->item.nack = true;
-	a->op.verb = OP_FINISH;
+	op_make_finish(&a->op);
 	a->op.puts = &s->webhook;
 	a->op.n_puts = 1;
 }

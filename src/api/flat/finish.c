@@ -1,16 +1,18 @@
 /*
- * finish.c - /ack and /nack with `enqueue`: the message ends and others begin, in one step.
+ * finish.c - /ack and /nack with `enqueue` or `release`: the message ends, others begin, and a lock key becomes free, in one step.
  *
  *      {"receipt":"AQiBAAB...", "enqueue":[{"namespace":"shop","queue":"mail","text":"thanks"}]}
  *      {"id":1234567890, "uid":"...", "status":200, "enqueued":[{"id":..., "uid":"...", "duplicate":false}]}
  *
- * Each item of the call is an op: OP_FINISH with `enqueue`, OP_ACK or OP_NACK without. Items are independent of each
- * other.
+ * Each item of the call is an op: OP_FINISH with one of them, OP_ACK or OP_NACK without. Items are independent of each other.
  */
 #include "api/flat/settle.h"
 
 #include "api/flat/enqueue.h"
 #include "api/handler.h"
+#include "api/limits.h"
+#include "api/lockd/id.h"
+#include "core/names.h"
 #include "engine/payload.h"
 
 #include <stdio.h>
@@ -50,11 +52,78 @@ decode_children(struct apicall *a, struct slice text, struct op *op, struct slu_
 	return 0;
 }
 
+struct release {
+	struct slice key, lease_id, txn_id, state;
+	uint64_t fence;
+};
+
+static void
+read_state(struct json *r, const struct json_field *f, void *place)
+{
+	json_read_raw(r, f, place);
+	if (((struct slice *)place)->n > API_RESULT_MAX)
+		json_fail(r, SLU_EINVAL, NULL, "expected at most %d bytes", API_RESULT_MAX);
+}
+
+static const struct json_field release_fields[] = {
+	JSON_ROW("key", json_read_text, struct release, key),
+	JSON_ROW("lease_id", json_read_text, struct release, lease_id),
+	JSON_ROW("txn_id", json_read_text, struct release, txn_id),
+	JSON_ROW("fencing_token", json_read_u64, struct release, fence, .min = 1, .max = INT64_MAX),
+	JSON_ROW("state", read_state, struct release, state),
+};
+
+/* The ids of the answer to /v1/acquire. */
+static int
+read_lease(const struct release *r, struct op_unlock *out, struct slu_err *err)
+{
+	struct lockd_xid txn;
+
+	if (!lockd_xid_parse(r->txn_id, &txn))
+		return slu_fail(err, SLU_EINVAL, "release: invalid txn_id: %.*s; expected that of the acquire", (int)r->txn_id.n, r->txn_id.p);
+	memcpy(out->txn, txn.b, LOCK_TXN);
+	out->token = lockd_lease_token(r->lease_id);
+	out->fence = r->fence;
+	return 0;
+}
+
+static int
+decode_release(struct apicall *a, struct slice text, struct op_unlock *out, struct slu_err *err)
+{
+	char *const room = arena_alloc(&a->memory, text.n), *const key = arena_alloc(&a->memory, NAME_TEXT);
+	struct release given = { 0 };
+	struct slu_err why;
+	struct json r;
+
+	if (!room || !key)
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
+	json_init(&r, text, JSON_DEPTH);
+	json_room(&r, room, text.n);
+	(void)json_fields(&r, release_fields, COUNT(release_fields), JSON_STRICT, &given);
+	if (json_end(&r, &why))
+		return slu_fail(err, SLU_EINVAL, "release: %.200s", why.text);
+	if (lock_key_fold(given.key, "key", key, &why))
+		return slu_fail(err, SLU_EINVAL, "release: %.200s", why.text);
+	out->key = slice_of(key);
+	out->state = given.state;
+	return read_lease(&given, out, err);
+}
+
+static int
+decode_step(struct apicall *a, const struct flat_step *step, struct op *op, struct slu_err *err)
+{
+	int rc = step->enqueue.n ? decode_children(a, step->enqueue, op, err) : 0;
+
+	if (!rc && step->release.n)
+		rc = decode_release(a, step->release, &op->unlock, err);
+	return rc;
+}
+
 static int
 make_op(struct apicall *a, struct flat_settle *s, uint32_t i, struct slu_err *err)
 {
 	struct op_item *const item = &s->items[i];
-	const bool with = s->enqueues[i].n > 0;
+	const bool with = flat_step_is(&s->steps[i]);
 	struct op *const op = &a->ops[i];
 
 	apicall_op(a, op, with ? OP_FINISH : s->verb, item->space, item->queue);
@@ -62,8 +131,8 @@ make_op(struct apicall *a, struct flat_settle *s, uint32_t i, struct slu_err *er
 	op->n_items = 1;
 	item->nack = s->verb == OP_NACK;
 	if (item->queue.n == 0 && (with || broker_lanes(a->api->broker) > 1))
-		return slu_fail(err, SLU_EINVAL, "with enqueue or several shards, queue is required, or the receipt");
-	return with ? decode_children(a, s->enqueues[i], op, err) : 0;
+		return slu_fail(err, SLU_EINVAL, "with enqueue, release or several shards, queue is required, or the receipt");
+	return with ? decode_step(a, &s->steps[i], op, err) : 0;
 }
 
 /* ---- The answer ---- */
@@ -98,7 +167,7 @@ write_outcome(const struct flat_settle *s, const struct op *op, int rc, const st
 {
 	json_out_object(w, NULL);
 	flat_settle_write(s->verb, op->items, rc, err->text, w);
-	if (!rc && op->verb == OP_FINISH)
+	if (!rc && op->n_puts)
 		write_ids(op, w);
 	json_out_close(w);
 }

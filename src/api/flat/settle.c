@@ -21,7 +21,7 @@
 
 struct settle_item {
 	struct op_item op;
-	struct slice enqueue; /* n 0: none */
+	struct flat_step step;
 	struct given_id id;
 	struct receipt receipt;
 	uint64_t lease_id;
@@ -66,7 +66,8 @@ read_result(struct json *r, const struct json_field *f, void *place)
 static const struct json_field ack_fields[] = {
 	WHICH,
 	JSON_ROW("result", read_result, struct settle_item, op.text),
-	FIELD("enqueue", raw, enqueue),
+	FIELD("enqueue", raw, step.enqueue),
+	FIELD("release", raw, step.release),
 };
 
 /* A long error text is cut instead of refused: the nack must succeed. */
@@ -110,11 +111,12 @@ static const struct json_field nack_fields[] = {
 	FIELD("delay", span, op.time, .max = API_DELAY_MAX),
 	FIELD("defer", bool, op.defer),
 	FIELD("dead", bool, op.dead),
-	FIELD("enqueue", raw, enqueue),
+	FIELD("enqueue", raw, step.enqueue),
 	FIELD("retry_after", span, op.hold, .max = API_DELAY_MAX),
 	JSON_ROW("scope", read_scope, struct settle_item, op.scope),
 	FIELD("priority", priority, op.prio),
 	JSON_ROW("reason", read_reason, struct settle_item, op.reason),
+	FIELD("release", raw, step.release),
 };
 
 static void
@@ -215,8 +217,8 @@ decode_item(struct flat_settle *s, struct json *r, struct json_again *again)
 	take_which(&item, given);
 	item.op.has_prio = s->verb == OP_NACK && (given & HAS_PRIORITY);
 	s->items[s->n] = item.op;
-	s->enqueues[s->n] = item.enqueue;
-	s->n_with += item.enqueue.n > 0;
+	s->steps[s->n] = item.step;
+	s->n_with += flat_step_is(&item.step);
 }
 
 static void
@@ -251,8 +253,8 @@ flat_settle_decode(struct flat_settle *s, struct arena *a, struct slice body,
 	json_init(&r, body, JSON_DEPTH);
 	s->many = json_peek(&r) == JSON_ARRAY;
 	s->items = arena_array(a, most, sizeof *s->items);
-	s->enqueues = arena_array(a, most, sizeof *s->enqueues);
-	if (!room || !s->items || !s->enqueues)
+	s->steps = arena_array(a, most, sizeof *s->steps);
+	if (!room || !s->items || !s->steps)
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
 	json_room(&r, room, body.n);
 	if (s->many) {
@@ -284,8 +286,8 @@ read_members(const struct table *t, struct arena *a, struct slice members, struc
 	given = json_fields(&r, t->fields + N_WHICH, t->n - N_WHICH, JSON_STRICT, item); /* none is required */
 	item->op.has_prio = t->fields == nack_fields && (given << N_WHICH & HAS_PRIORITY);
 	check_times(&r, &item->op);
-	if (item->enqueue.n > 0)
-		json_fail(&r, SLU_EINVAL, NULL, "expected no member \"enqueue\" in a batch");
+	if (flat_step_is(&item->step))
+		json_fail(&r, SLU_EINVAL, NULL, "expected neither \"enqueue\" nor \"release\" in a batch");
 	return json_end(&r, NULL) ? json_explain(&r, -1, err) : 0;
 }
 

@@ -17,8 +17,8 @@
  *
  * An item of /extend may have `checkpoint`: JSON that the next claim of the message gets (LOCK-12 of core/locks/locks.h).
  *
- * An item of /ack or /nack may have `enqueue`: messages as in /enqueue. They are accepted with the item, or nothing of
- * it happens (finish.c).
+ * An item of /ack or /nack may have `enqueue`: messages as in /enqueue, and `release`: a lock key. They are accepted, and it
+ * is released, with the item, or nothing of it happens (finish.c).
  */
 #ifndef API_FLAT_SETTLE_H
 #define API_FLAT_SETTLE_H
@@ -30,14 +30,25 @@ struct apicall;
 struct call;
 struct json_out;
 
+/* What happens with an ack or nack, in one step: JSON; n 0: nothing. */
+struct flat_step {
+	struct slice enqueue, release;
+};
+
+static inline bool
+flat_step_is(const struct flat_step *step)
+{
+	return step->enqueue.n || step->release.n;
+}
+
 /* The items of a body. Texts point into the body or into the arena. */
 struct flat_settle {
 	enum op_verb verb; /* OP_ACK, OP_NACK or OP_EXTEND */
 	bool many;         /* an array was sent */
 	struct op_item *items;
-	struct slice *enqueues; /* one for each item: its `enqueue` as JSON; n 0: none */
+	struct flat_step *steps; /* one for each item */
 	uint32_t n;
-	uint32_t n_with; /* items with `enqueue` */
+	uint32_t n_with; /* items that are more than an ack or nack */
 };
 
 /* Reads the items of a body. The caller has set s->verb. Returns SLU_EINVAL and sets *index to the
@@ -55,8 +66,8 @@ int flat_settle_explain(const struct op_item *item, int rc, struct slu_err *err)
 /* Writes the members of an outcome; rc 0: it succeeded. */
 void flat_settle_write(enum op_verb verb, const struct op_item *item, int rc, const char *text, struct json_out *w);
 
-/* Runs the items of a call whose state begins with its struct flat_settle, each as an op of its own: those with
- * `enqueue` as OP_FINISH. */
+/* Runs the items of a call whose state begins with its struct flat_settle, each as an op of its own: those that are more than
+ * an ack or nack as OP_FINISH. */
 void flat_finish(struct apicall *a, struct flat_settle *s);
 
 /* Writes the outcome of an item as an object. rc: the code of its op. Returns the code that

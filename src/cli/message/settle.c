@@ -72,6 +72,8 @@ settle(struct session *s, const char *word, struct slu_err *err)
 	{ "--queue QUEUE", ARG_TEXT, AT(settle, queue), "queue of the message (any)" }, \
 	{ "--lease-id ID", ARG_TEXT, AT(settle, item.lease_id), "only if this lease holds" }, \
 	{ "--token", ARG_NUMBER, AT(settle, item.fencing_token), "only if this fencing token holds" }
+#define RELEASE_ROW \
+	{ "--release JSON", ARG_TEXT, AT(settle, item.release), "lock that is released in the same step: key, lease_id, txn_id, state" }
 /* clang-format on */
 
 static bool
@@ -94,7 +96,9 @@ ack(struct session *s, struct slu_err *err)
 {
 	struct settle *const t = (void *)s;
 
-	return is_json(t, "--result", t->item.result) ? session_each(&t->s, settle, err) : 0;
+	if (!is_json(t, "--result", t->item.result) || !is_json(t, "--release", t->item.release))
+		return 0;
+	return session_each(&t->s, settle, err);
 }
 
 const struct command cli_ack = {
@@ -107,10 +111,12 @@ const struct command cli_ack = {
 		"if the message does not exist (or was acked before).\n",
 	.examples = "  sluice ack \"$receipt\"\n"
 		    "  sluice ack \"$receipt\" --result '{\"ok\":true}'\n"
-		    "  sluice ack 318497266802130945 --lease-id l-17\n",
+		    "  sluice ack 318497266802130945 --lease-id l-17\n"
+		    "  sluice ack \"$receipt\" --release \"{\\\"key\\\":\\\"stock/42\\\",$lock,\\\"state\\\":{\\\"kg\\\":3}}\"\n",
 	.options = CLI_QUEUE,
 	CLI_ARGS(LEASE_ROWS,
-		 { "--result JSON", ARG_TEXT, AT(settle, item.result), "result, stored if the message was pushed with --keep-result" }),
+		 { "--result JSON", ARG_TEXT, AT(settle, item.result), "result, stored if the message was pushed with --keep-result" },
+		 RELEASE_ROW),
 	CLI_STATE(struct settle, .verb = SLU_ACK),
 	.run = ack,
 };
@@ -124,6 +130,8 @@ nack(struct session *s, struct slu_err *err)
 		return session_usage(&t->s, "--scope needs --retry-after");
 	if (t->item.defer && t->item.dead)
 		return session_usage(&t->s, "--defer and --dead exclude each other");
+	if (!is_json(t, "--release", t->item.release))
+		return 0;
 	t->item.at_once = t->item.time == 0;
 	t->item.time = t->item.time > 0 ? t->item.time : 0; /* -1 = not given */
 	return session_each(&t->s, settle, err);
@@ -150,7 +158,8 @@ const struct command cli_nack = {
 		 { "--retry-after", ARG_TIME, AT(settle, item.retry_after), "deliver later, and with --scope hold others back, too" },
 		 { "-p, --priority high|normal|low|N", ARG_TEXT, AT(settle, item.priority), "another priority of the message" },
 		 { "--scope key|share|attribute|queue", ARG_TEXT, AT(settle, item.scope), "what to hold back for --retry-after (the message)" },
-		 { "--reason BREAKER", ARG_TEXT, AT(settle, item.reason), "count the failure for this breaker of the queue" }),
+		 { "--reason BREAKER", ARG_TEXT, AT(settle, item.reason), "count the failure for this breaker of the queue" },
+		 RELEASE_ROW),
 	CLI_STATE(struct settle, .verb = SLU_NACK, .item.time = -1),
 	.run = nack,
 };

@@ -200,12 +200,29 @@ has_room(const struct lock *lock, struct slice name)
 	return name.n == 0 || attached < LOCK_DOCS_MAX - 1;
 }
 
+static int
+stage(struct lock_draft *d, struct slice name, uint64_t etag)
+{
+	struct lock_doc *doc = lock_doc(&d->lock, name);
+
+	if (!doc && !has_room(&d->lock, name))
+		return SLU_ETOOBIG;
+	if (!doc) {
+		doc = &d->docs[d->lock.n++];
+		*doc = (struct lock_doc){ .name = name };
+	}
+	doc->staged = etag;
+	doc->staged_where = 0;
+	doc->removed = false;
+	return 0;
+}
+
 int
 locks_put(struct locks *l, const struct lock_ref *ref, struct slice name, uint64_t etag,
 	  bool if_absent, slu_time now, struct lock_change *out, enum lock_why *why)
 {
+	const struct lock_doc *doc;
 	struct lock_draft d;
-	struct lock_doc *doc;
 	uint32_t h;
 	int rc;
 
@@ -218,15 +235,9 @@ locks_put(struct locks *l, const struct lock_ref *ref, struct slice name, uint64
 	doc = lock_doc(&d.lock, name);
 	if (if_absent && doc && lock_seen(doc))
 		return refuse(SLU_EEXISTS, LOCK_KNOWN_KEY, why);
-	if (!doc && !has_room(&d.lock, name))
-		return SLU_ETOOBIG;
-	if (!doc) {
-		doc = &d.docs[d.lock.n++];
-		*doc = (struct lock_doc){ .name = name };
-	}
-	doc->staged = etag;
-	doc->staged_where = 0;
-	doc->removed = false;
+	rc = stage(&d, name, etag);
+	if (rc)
+		return rc;
 	rc = promise(l, h, &d.lock, out);
 	out->number = etag;
 	out->adds = true;
@@ -330,6 +341,17 @@ pass_over(int rc)
 	return rc == SLU_ELEASE ? 0 : rc;
 }
 
+static void
+end_of_lease(struct lock *lock, slu_time known)
+{
+	lock->token = 0;
+	lock->until = 0;
+	lock->holder = (struct slice){ 0 };
+	memset(lock->txn, 0, LOCK_TXN);
+	lock->known = known;
+	lock->fresh = false;
+}
+
 int
 locks_release(struct locks *l, const struct lock_ref *ref, struct lock_end end, slu_time now,
 	      struct lock_change *out, enum lock_why *why)
@@ -348,13 +370,30 @@ locks_release(struct locks *l, const struct lock_ref *ref, struct lock_end end, 
 		lock_commit(&d.lock, now, NULL, NULL);
 	else
 		lock_rollback(&d.lock, NULL, NULL);
-	d.lock.token = 0;
-	d.lock.until = 0;
-	d.lock.holder = (struct slice){ 0 };
-	memset(d.lock.txn, 0, LOCK_TXN);
-	d.lock.known = end.undo && d.lock.fresh ? now : time_add(now, LOCK_KNOWN);
-	d.lock.fresh = false;
+	end_of_lease(&d.lock, end.undo && d.lock.fresh ? now : time_add(now, LOCK_KNOWN));
 	return promise(l, h, &d.lock, out);
+}
+
+int
+locks_finish(struct locks *l, const struct lock_ref *ref, uint64_t etag, slu_time now, struct lock_change *out,
+	     enum lock_why *why)
+{
+	struct lock_draft d;
+	uint32_t h;
+	int rc;
+
+	out->next = NULL;
+	rc = begin(l, ref, false, now, &h, &d, why);
+	if (!rc && etag)
+		rc = stage(&d, (struct slice){ 0 }, etag);
+	if (rc)
+		return rc;
+	lock_commit(&d.lock, now, NULL, NULL);
+	end_of_lease(&d.lock, time_add(now, LOCK_KNOWN));
+	rc = promise(l, h, &d.lock, out);
+	out->number = etag;
+	out->adds = etag != 0;
+	return rc;
 }
 
 /* ---- Time ---- */

@@ -43,6 +43,8 @@
  *           locks_is_aside.
  *  LOCK-12  The state of a message may be put and committed in one change: a checkpoint. It then
  *           outlives the lease, whatever ends it, and everything that was staged takes effect.
+ *  LOCK-13  A lease may end in one change with a new state: everything takes effect, and the key is free. A message
+ *           that is settled brings it, so a caller that does not hold the key is refused (unlike LOCK-6).
  *
  * Pure: no clock, I/O, lock or log. Owned by the shard's thread.
  */
@@ -104,6 +106,7 @@ struct lock_change {
 	uint64_t where;    /* place of its record; set by the engine */
 	bool adds;         /* needs more room: not for the reserve of a full disk */
 	bool late;         /* needs no sync: it happens again if it is lost */
+	bool revocable;    /* may be taken back after it was kept, before it is applied */
 };
 
 /* ---- Deciding: returns 0 and fills in a change, or returns a code, fills in why, and changes
@@ -161,6 +164,11 @@ struct lock_end {
 
 int locks_release(struct locks *l, const struct lock_ref *ref, struct lock_end end,
 		  slu_time now, struct lock_change *out, enum lock_why *why);
+
+/* LOCK-13. etag: of the new state, or 0. The place of the state is `where` of the document without a name in out->next then.
+ * Returns a code as locks_put: a key that the caller does not hold is refused. */
+int locks_finish(struct locks *l, const struct lock_ref *ref, uint64_t etag, slu_time now, struct lock_change *out,
+		 enum lock_why *why);
 
 /* A committed document of another shard. */
 struct lock_gift {
@@ -270,6 +278,9 @@ bool locks_trim(struct locks *l);
 
 /* The place of a key's record; the new place of the record, and of one of its documents. */
 uint64_t locks_where(const struct locks *l, const struct lock *lock);
+
+/* The key that a change is of, as it is now. The change is not of a new key. */
+const struct lock *locks_of_change(const struct locks *l, const struct lock_change *c);
 void locks_relocate(struct locks *l, const struct lock *lock, uint64_t where);
 void locks_relocate_doc(struct locks *l, const struct lock *lock, uint64_t etag, uint64_t where);
 

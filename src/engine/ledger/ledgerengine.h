@@ -72,6 +72,9 @@ struct ledgerengine_ops {
 	 * nothing, and the ledger engine drops the document that was kept for this change. */
 	int (*keep_lock)(struct ledgerengine *k, struct lock_change *c, struct slu_err *err);
 
+	/* Optional. The change with `revocable` that keep_lock has kept last does not happen. Cannot fail. */
+	void (*unkeep_lock)(struct ledgerengine *k, struct lock_change *c);
+
 	/*
 	 * Passes idempotency keys of the queue whose messages are gone to `to`: some of them, each
 	 * perhaps more than once, and perhaps keys that are no longer remembered. The next call

@@ -197,6 +197,18 @@ bool ledgerengine_lock_sees_staged(const struct lock *lock, const struct lock_re
 /* Fills in version and etag of the state of a message. */
 void ledgerengine_tell_state(const struct ledgerengine *k, struct op_row *row);
 
+/* ENGINE-5: reports keys that are free. */
+void ledgerengine_report_freed(struct ledgerengine *k);
+
+/* ---- unlock.c: an OP_FINISH that releases a key; does nothing without one ---- */
+
+/* Returns SLU_ETOGETHER, SLU_EBUSY, or a code of locks_finish, if the key cannot be released now. */
+int ledgerengine_unlock_check(struct ledgerengine *k, const struct op *op, struct slu_err *err);
+
+/* Keeps the state and the key as they will be. Then ledgerengine_unlock_end must follow, with whether the step is done. */
+int ledgerengine_unlock_keep(struct ledgerengine *k, const struct op *op, struct lock_change *c, struct slu_err *err);
+void ledgerengine_unlock_end(struct ledgerengine *k, const struct op *op, struct lock_change *c, bool done);
+
 /* ---- checkpoint.c: LOCK-12 of core/locks/locks.h ---- */
 
 /* Makes the text, JSON, the state of a message that the caller holds. */

@@ -95,8 +95,8 @@ ledgerengine_lock_sees_staged(const struct lock *lock, const struct lock_ref *re
 /* ---- Changes ---- */
 
 /* ENGINE-5, at once: a key that is free may be forgotten before the run ends. */
-static void
-report_freed(struct ledgerengine *k)
+void
+ledgerengine_report_freed(struct ledgerengine *k)
 {
 	struct slice space, key;
 
@@ -116,7 +116,7 @@ ledgerengine_carry_out_lock(struct ledgerengine *k, struct lock_change *c, struc
 	}
 	locks_apply(k->locks, c);
 	ledger_set_counter(k->ledger, c->number);
-	report_freed(k);
+	ledgerengine_report_freed(k);
 	return 0;
 }
 

@@ -344,6 +344,23 @@ check_held(struct ledgerengine *k, const struct op *op, struct last_names *last)
 }
 
 /* The puts come first: they can be undone. All records are in one group. */
+static int
+finish_all(struct ledgerengine *k, struct op *op, struct last_names *last, struct slu_err *err)
+{
+	struct lock_change c;
+	int rc = ledgerengine_put_all(k, op, true, err);
+
+	if (rc)
+		return rc;
+	rc = ledgerengine_unlock_keep(k, op, &c, err);
+	if (!rc && op->n_items)
+		rc = run_item(k, op, op->items, last);
+	ledgerengine_unlock_end(k, op, &c, !rc);
+	if (rc)
+		ledgerengine_put_undo(k, op, op->n_puts);
+	return rc;
+}
+
 void
 ledgerengine_finish(struct ledgerengine *k, struct op *op)
 {
@@ -358,17 +375,14 @@ ledgerengine_finish(struct ledgerengine *k, struct op *op)
 	}
 	rc = check_held(k, op, &last);
 	if (!rc)
+		rc = ledgerengine_unlock_check(k, op, &err);
+	if (!rc)
 		rc = ledgerengine_find_homes(k, op, &err);
 	if (!rc)
-		rc = ledgerengine_put_all(k, op, true, &err);
+		rc = finish_all(k, op, &last, &err);
 	if (rc == SLU_EMOVED)
 		rc = slu_fail(&err, SLU_EBUSY, "queue %.*s is being moved; nothing was done",
 			      (int)op->puts[op->failed].m.queue.n, op->puts[op->failed].m.queue.p);
-	if (!rc && op->n_items) {
-		rc = run_item(k, op, op->items, &last);
-		if (rc)
-			ledgerengine_put_undo(k, op, op->n_puts);
-	}
 	if (op->n_items)
 		op->items->rc = rc;
 	if (rc)
@@ -404,8 +418,6 @@ void
 ledgerengine_purge(struct ledgerengine *k, struct op *op)
 {
 	const uint32_t queue = ledgerengine_queue(k, op);
-	struct ledgerengine_told told = { 0 };
-	struct ledger_queue_view v;
 	struct slu_err err = { 0 };
 	struct change c;
 	int rc;

@@ -80,6 +80,7 @@ int
 logengine_reserve(struct logengine *l, enum wal_use use, uint64_t size, struct slu_err *err)
 {
 	const uint64_t need = wal_size(size), ceiling = wal_size(CEILING_BODY);
+	const uint64_t least = ceiling > l->owed_largest ? ceiling : l->owed_largest;
 	int rc;
 
 	rc = check_span(l, use, err);
@@ -87,7 +88,7 @@ logengine_reserve(struct logengine *l, enum wal_use use, uint64_t size, struct s
 		rc = logengine_front_room(l, err);
 	if (!rc)
 		rc = wal_reserve(l->wal, use, need + ceiling + l->owed,
-				 need > ceiling ? need : ceiling, err);
+				 need > least ? need : least, err);
 	if (use == WAL_NEW)
 		l->stored.front.full = rc == SLU_EFULL || rc == SLU_EDOWN;
 	if (!rc && places_reserve(&l->places))
@@ -644,6 +645,7 @@ const struct ledgerengine_ops logengine_keeping = {
 	.keep = logengine_keep,
 	.keep_document = logengine_keep_document,
 	.keep_lock = logengine_keep_lock,
+	.unkeep_lock = logengine_unkeep_lock,
 	.sync = logengine_sync_all,
 	.drop = logengine_drop_document,
 	.pin = logengine_pin,

@@ -11,8 +11,11 @@
  *      relocates each on its own, so a log may have them in any order.
  *  LOGLOCK-3  What happens to the state of a message follows from the records of the message
  *      (LOCK-7).
+ *  LOGLOCK-4  A revocable change is taken back by a record of the key as it was. Room for it is reserved with the change.
  */
 #include "engine/log/logengine_private.h"
+
+#include <assert.h>
 
 static struct locks *
 locks_of(const struct logengine *l)
@@ -58,16 +61,52 @@ append_lock(struct logengine *l, const struct lock *lock, enum wal_use use, uint
 	return 0;
 }
 
+/* LOGLOCK-4: room for the key as it is, and a buffer for its record. */
+static int
+owe_lock(struct logengine *l, const struct lock *lock, struct slu_err *err)
+{
+	struct logengine_bytes bytes;
+	const int rc = encode_lock(l, lock, &bytes, err);
+
+	if (rc)
+		return rc;
+	l->owed += wal_size(bytes.size);
+	l->owed_largest = wal_size(bytes.size) > l->owed_largest ? wal_size(bytes.size) : l->owed_largest;
+	return 0;
+}
+
 int
 logengine_keep_lock(struct ledgerengine *k, struct lock_change *c, struct slu_err *err)
 {
 	struct logengine *l = logengine_of(k);
-	int rc;
+	int rc = 0;
 
-	rc = append_lock(l, c->next, c->adds ? WAL_NEW : WAL_SETTLE, c->number, &c->where, err);
+	if (c->revocable)
+		rc = owe_lock(l, locks_of_change(locks_of(l), c), err);
+	if (!rc)
+		rc = append_lock(l, c->next, c->adds ? WAL_NEW : WAL_SETTLE, c->number, &c->where, err);
 	if (!rc && !c->late)
 		l->must_sync = true;
 	return rc;
+}
+
+void
+logengine_unkeep_lock(struct ledgerengine *k, struct lock_change *c)
+{
+	struct logengine *l = logengine_of(k);
+	const struct lock *const lock = locks_of_change(locks_of(l), c);
+	struct logengine_bytes bytes;
+	struct wal_where at;
+	int rc;
+
+	logengine_drop(l, c->where);
+	locks_relocate(locks_of(l), lock, 0); /* the next record takes the row of this place, if it had one */
+	rc = encode_lock(l, lock, &bytes, NULL);
+	if (!rc)
+		rc = places_reserve(&l->places);
+	assert(!rc); /* LOGLOCK-4 */
+	at = logengine_append(l, LOGENGINE_LOCK, bytes.parts, bytes.n);
+	locks_relocate(locks_of(l), lock, logengine_name(l, at, bytes.size, bytes.size, SLAB_NONE));
 }
 
 void

@@ -42,7 +42,7 @@ begin(struct logengine *l, slu_time now)
 	l->now = now > l->now ? now : l->now;
 	l->mono = clock_mono(l->clock);
 	l->must_sync = false;
-	l->owed = 0;
+	l->owed = l->owed_largest = 0;
 	l->prefetch.scans = 0;
 	wal_begin(l->wal, l->now);
 	logengine_store_begin(l);

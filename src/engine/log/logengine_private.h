@@ -188,12 +188,13 @@ struct logengine {
 	const struct engine_conf *conf; /* during open */
 
 	/* The current run. */
-	slu_time now;       /* time of its group */
-	slu_time mono;      /* when the run began, by the clock */
-	bool must_sync;     /* LOGENGINE-1 */
-	uint64_t appended;  /* bytes in the group, without copies by cleaning */
-	uint64_t owed;      /* bytes reserved to undo messages that the group accepted */
-	struct buf scratch; /* the head of a message, or an error text */
+	slu_time now;          /* time of its group */
+	slu_time mono;         /* when the run began, by the clock */
+	bool must_sync;        /* LOGENGINE-1 */
+	uint64_t appended;     /* bytes in the group, without copies by cleaning */
+	uint64_t owed;         /* bytes reserved to undo what the group has: messages that were accepted, keys that were released */
+	uint64_t owed_largest; /* of the records of `owed` that are larger than an UNDO, the largest; or 0 */
+	struct buf scratch;    /* the head of a message, or an error text */
 
 	uint64_t highest_id;
 	uint64_t ceiling; /* LOGENGINE-3 */
@@ -370,8 +371,9 @@ int logengine_keep_spelling(struct logengine *l, uint32_t queue, enum wal_use us
 /* Adds an undo record to the room that the group needs. */
 void logengine_owe_undo(struct logengine *l);
 
-/* lock.c: ledgerengine_ops.keep_lock, .sync, .keep_document and .drop. */
+/* lock.c: ledgerengine_ops.keep_lock, .unkeep_lock, .sync, .keep_document and .drop. */
 int logengine_keep_lock(struct ledgerengine *k, struct lock_change *c, struct slu_err *err);
+void logengine_unkeep_lock(struct ledgerengine *k, struct lock_change *c);
 void logengine_sync_all(struct ledgerengine *k);
 int logengine_keep_document(struct ledgerengine *k, const struct message *m, uint64_t *where,
 			    struct slu_err *err);
