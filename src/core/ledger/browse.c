@@ -93,6 +93,13 @@ offer_heap(struct browse_page *p, enum msg_state state, const struct heap *heap)
 		offer(p, heap->nodes[i].handle);
 }
 
+static bool
+offer_one(void *arg, uint32_t h)
+{
+	offer(arg, h);
+	return true;
+}
+
 static void
 offer_chain(struct browse_page *p, enum msg_state state, const struct chain *c)
 {
@@ -163,7 +170,8 @@ offer_parked(struct browse_page *p, const struct ledger_queue *q)
 static void
 offer_queue(struct browse_page *p, const struct ledger_queue *q)
 {
-	offer_heap(p, MSG_READY, &q->heaps.ready);
+	if (wants(p->what, MSG_READY))
+		queue_look(&q->heaps, offer_one, p);
 	offer_heap(p, MSG_DELAYED, &q->heaps.timed);
 	offer_shares(p, q->shares);
 	offer_values(p, q->values);

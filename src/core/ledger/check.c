@@ -7,10 +7,15 @@ enum {
 	COUNTED_KEYS = 1000
 };
 
-static const struct heap *
-ready_heap(const struct ledger *l, const struct ledger_queue *q, const struct msg *m)
+static bool
+is_in_ready_heap(const struct ledger *l, const struct ledger_queue *q, uint32_t h)
 {
-	return ledger_flow_of(l, m) != SHARES_PLAIN ? shares_flow_heap(q->shares, ledger_flow_of(l, m)) : &q->heaps.ready;
+	const struct msg *m = ledger_msg(l, h);
+	const uint32_t flow = ledger_flow_of(l, m);
+
+	if (flow == SHARES_PLAIN)
+		return queue_has_ready(&q->heaps, h);
+	return m->q.place == QUEUE_READY && heap_has(shares_flow_heap(q->shares, flow), m->q.pos, h);
 }
 
 /* LEDGERVALUE-3, LEDGERKIND-2: the messages that wait behind their values, or behind their kinds. */
@@ -89,7 +94,7 @@ check_place(const struct ledger *l, const struct ledger_queue *q, uint32_t h)
 	case MSG_READY:
 		if (m->flags & MSG_PARKED)
 			return check_parked(l, q, h);
-		return waits_behind(l, q, h) || (m->q.place == QUEUE_READY && heap_has(ready_heap(l, q, m), m->q.pos, h))
+		return waits_behind(l, q, h) || is_in_ready_heap(l, q, h)
 			       ? NULL
 			       : "a ready message is not in the ready heap";
 	case MSG_DELAYED:
@@ -271,7 +276,7 @@ check_queue(const struct ledger *l, const struct ledger_queue *q,
 		return "dead letters that are not listed";
 	if (damaged != q->count[MSG_DAMAGED])
 		return "damaged messages that are not listed";
-	if (in_heaps != q->heaps.ready.n + q->heaps.timed.n + in_flows(q) + in_strands(q->values) + in_strands(q->kinds) + count_parked(l, q))
+	if (in_heaps != queue_ready(&q->heaps) + q->heaps.timed.n + in_flows(q) + in_strands(q->values) + in_strands(q->kinds) + count_parked(l, q))
 		return "heaps hold what is not there";
 	if (q->heaps.held != waiting + count[MSG_LEASED] + count[MSG_HELD] +
 				     count[MSG_DEAD] + count[MSG_DAMAGED])

@@ -169,14 +169,20 @@ add(struct kind_peek *p, uint32_t h)
 	p->msgs[i] = h;
 }
 
+static void
+add_some(struct kind_peek *p, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		add(p, p->some[i]);
+}
+
 static int
 add_heap(struct kind_peek *p, const struct heap *heap)
 {
 	uint32_t n = 0;
 	const int rc = heap_peek(heap, p->some, p->max, &n);
 
-	for (uint32_t i = 0; !rc && i < n; i++)
-		add(p, p->some[i]);
+	add_some(p, n);
 	return rc;
 }
 
@@ -198,8 +204,10 @@ add_kinds(struct kind_peek *p, const struct ledger_queue *q, struct slice kinds)
 static int
 add_all(struct kind_peek *p, const struct ledger_queue *q)
 {
-	int rc = add_heap(p, &q->heaps.ready);
+	uint32_t n = 0;
+	int rc = queue_peek(&q->heaps, p->some, p->max, &n);
 
+	add_some(p, n);
 	for (uint32_t s = SLAB_NONE; !rc && (s = values_strand_next(q->kinds, s)) != SLAB_NONE;)
 		rc = add_heap(p, values_heap(q->kinds, s));
 	return rc;

@@ -77,21 +77,18 @@ ledger_footprint(const struct ledger *l, struct footprint *out)
 }
 
 static size_t
-queue_growth(const struct ledger *l, uint32_t queue)
+growth_of_queue(const struct ledger *l, uint32_t queue)
 {
-	const struct queue *q;
-
 	if (queue == SLAB_NONE)
 		return slab_growth(&l->queues) + map_growth(&l->queue_names) + NEW_QUEUE;
-	q = &ledger_queue(l, queue)->heaps;
-	return heap_growth(&q->ready, q->held + 1) + heap_growth(&q->timed, q->held + 1);
+	return queue_has_room(&ledger_queue(l, queue)->heaps) ? 0 : queue_growth(&ledger_queue(l, queue)->heaps);
 }
 
 size_t
 ledger_growth(const struct ledger *l, uint32_t queue, const struct ledger_offer *offer)
 {
 	const bool idem = offer->idem.n > 0;
-	size_t n = slab_growth(&l->msgs) + map_growth(&l->ids) + queue_growth(l, queue);
+	size_t n = slab_growth(&l->msgs) + map_growth(&l->ids) + growth_of_queue(l, queue);
 
 	if (offer->key.n)
 		n += slab_growth(&l->keys) + map_growth(&l->key_hashes);

@@ -103,6 +103,16 @@ pick_any(struct pick *p, const struct heap *heap)
 		add_message(p, heap->nodes[i].handle);
 }
 
+static bool
+pick_one(void *arg, uint32_t h)
+{
+	struct pick *const p = arg;
+
+	if (!is_full(p))
+		add_message(p, h);
+	return !is_full(p);
+}
+
 /* Ready messages that wait behind their value or kind. */
 static void
 pick_behind(struct pick *p, const struct values *v)
@@ -118,7 +128,7 @@ pick_limited(struct pick *p)
 {
 	const struct shares *s = p->q->shares;
 
-	pick_any(p, &p->q->heaps.ready);
+	queue_look(&p->q->heaps, pick_one, p);
 	for (uint32_t h = s ? shares_flow_next(s, SLAB_NONE) : SLAB_NONE; h != SLAB_NONE && !is_full(p);
 	     h = shares_flow_next(s, h))
 		pick_any(p, shares_flow_heap(s, h));

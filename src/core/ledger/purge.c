@@ -24,7 +24,7 @@ ledger_is_purged(const struct ledger *l, const struct ledger_queue *q, const str
 	if (msg_state(m) == MSG_READY && ledger_flow_of(l, m) != SHARES_PLAIN)
 		return ledger_share_is_trash(l, q, h);
 	if (msg_state(m) == MSG_READY)
-		return heap_has(&q->trash.ready, m->q.pos, h);
+		return queue_has_ready(&q->trash, h);
 	if (msg_state(m) == MSG_DELAYED)
 		return heap_has(&q->trash.timed, m->q.pos, h);
 	/* A message that was leased at the purge was a head, and is never held later. */
@@ -63,7 +63,7 @@ ledger_purge_start(struct ledger *l, uint32_t queue, const struct change *c)
 	struct ledger_queue *q = ledger_queue(l, queue);
 	const struct queue empty = q->trash;
 
-	assert(!q->purging && empty.ready.n + empty.timed.n == 0);
+	assert(!q->purging && queue_ready(&empty) + empty.timed.n == 0);
 	q->trash = q->heaps;
 	q->heaps = q->spare;
 	q->heaps.held = staying(q);
@@ -115,13 +115,6 @@ free_message(struct ledger *l, struct ledger_queue *q, uint32_t h)
 	ledger_forget(l, h, q->purge_remember);
 }
 
-/* Frees the last node of a heap: no other node changes its place. */
-static void
-free_last(struct ledger *l, struct ledger_queue *q, struct heap *heap)
-{
-	free_message(l, q, heap_drop_last(heap));
-}
-
 /* Frees a ready message that is parked, waits behind a value or kind, or has a share. Returns false if no such message is left. */
 static bool
 free_shared(struct ledger *l, struct ledger_queue *q)
@@ -146,10 +139,10 @@ free_one(struct ledger *l, struct ledger_queue *q)
 {
 	if (q->purge_key != SLAB_NONE)
 		free_held(l, q);
-	else if (q->trash.ready.n > 0)
-		free_last(l, q, &q->trash.ready);
+	else if (queue_ready(&q->trash) > 0)
+		free_message(l, q, queue_pop_any(&q->trash));
 	else if (q->trash.timed.n > 0)
-		free_last(l, q, &q->trash.timed);
+		free_message(l, q, heap_drop_last(&q->trash.timed));
 	else
 		return free_shared(l, q);
 	return true;

@@ -12,14 +12,11 @@
 static int
 reserve_place(struct ledger *l, struct ledger_queue *q)
 {
-	const uint32_t n = q->heaps.held + 1;
 	int rc;
 
-	if (n <= q->heaps.ready.max && n <= q->heaps.timed.max)
+	if (queue_has_room(&q->heaps))
 		return 0;
-	rc = heap_reserve(&q->heaps.ready, n);
-	if (!rc)
-		rc = heap_reserve(&q->heaps.timed, n);
+	rc = queue_grow(&q->heaps);
 	ledger_count_heaps(l, q);
 	return rc;
 }

@@ -29,12 +29,25 @@ ledger_share_count(struct ledger *l, struct ledger_queue *q)
 		ledger_count_heaps(l, q);
 }
 
+struct plain_count {
+	const struct ledger *l;
+	struct shares *s;
+};
+
+static bool
+count_one(void *arg, uint32_t h)
+{
+	const struct plain_count *const c = arg;
+
+	shares_enter_plain(c->s, ledger_msg(c->l, h)->q.prio);
+	return true;
+}
+
 /* All plain messages that are ready. Takes 5 ms for a million of them. */
 static void
 count_plain(struct ledger *l, struct ledger_queue *q)
 {
-	for (uint32_t i = 0; i < q->heaps.ready.n; i++)
-		shares_enter_plain(q->shares, ledger_msg(l, q->heaps.ready.nodes[i].handle)->q.prio);
+	queue_look(&q->heaps, count_one, &(struct plain_count){ l, q->shares });
 	if (q->values)
 		ledger_value_count_plain(l, q, q->values);
 	if (q->kinds)
@@ -181,8 +194,7 @@ ledger_peek_ready(const struct ledger *l, const struct ledger_queue *q, uint32_t
 {
 	if (q->kinds && !q->shares)
 		return ledger_kind_peek(l, q, (struct slice){ 0 }, msgs, max, n);
-	return q->shares ? shares_peek(q->shares, &q->heaps.ready, msgs, max, n)
-			 : heap_peek(&q->heaps.ready, msgs, max, n);
+	return q->shares ? shares_peek(q->shares, &q->heaps, msgs, max, n) : queue_peek(&q->heaps, msgs, max, n);
 }
 
 void
@@ -205,7 +217,7 @@ ledger_share_ahead(const struct ledger_queue *q, uint32_t h, uint32_t most)
 	uint32_t *msgs = mem_array(most + 1, sizeof *msgs);
 	uint32_t n = 0, i = 0;
 
-	if (!msgs || shares_peek(q->shares, &q->heaps.ready, msgs, most + 1, &n)) {
+	if (!msgs || shares_peek(q->shares, &q->heaps, msgs, most + 1, &n)) {
 		mem_free(msgs);
 		return most + 1;
 	}
@@ -245,7 +257,7 @@ ledger_best(const struct ledger_queue *q)
 	if (!q->shares)
 		return limited ? SLAB_NONE : queue_best(&q->heaps);
 	shares_block_plain(q->shares, limited);
-	return shares_best(q->shares, &q->heaps.ready);
+	return shares_best(q->shares, &q->heaps);
 }
 
 /* The leased messages of the share of a message, or without a share. */

@@ -93,9 +93,15 @@ slu_time
 ledger_oldest(const struct ledger *l, uint32_t queue)
 {
 	const struct ledger_queue *q = ledger_queue(l, queue);
+	const struct fifo *fifo = &q->heaps.fifo;
 	const struct heap *ready = &q->heaps.ready;
 	slu_time oldest = q->shares ? shares_oldest(q->shares, LEDGER_OLDEST_LOOK) : SLU_NEVER;
 
+	for (uint32_t i = 0; i < fifo_span(fifo) && i < LEDGER_OLDEST_LOOK; i++) {
+		const uint32_t h = fifo_slot(fifo, i);
+
+		oldest = h != FIFO_NONE && ledger_msg(l, h)->q.due < oldest ? ledger_msg(l, h)->q.due : oldest;
+	}
 	for (uint32_t i = 0; i < ready->n && i < LEDGER_OLDEST_LOOK; i++) {
 		const slu_time due = node_time(&ready->nodes[i]);
 

@@ -43,12 +43,11 @@ next_beside(uint64_t i)
 	return i > 0 ? i + 1 : 0;
 }
 
-/* How many nodes go before the one at pos, at most WHY_COUNT + 1. They are the top of the heap: a child of a node
- * behind pos is behind pos, too. */
+/* How many nodes go before `own`, at most WHY_COUNT + 1. They are the top of the heap: a child of a node behind `own` is
+ * behind it, too. */
 static uint32_t
-count_before(const struct heap *h, uint32_t pos)
+count_before(const struct heap *h, const struct heap_node *own)
 {
-	const struct heap_node *const own = heap_at(h, pos);
 	uint32_t n = 0;
 	uint64_t i = 0;
 
@@ -59,6 +58,26 @@ count_before(const struct heap *h, uint32_t pos)
 		i = before && i * CHILDREN + 1 < h->n ? i * CHILDREN + 1 : next_beside(i);
 	} while (i > 0 && n <= WHY_COUNT);
 	return n;
+}
+
+/* How many ready messages of the queue go before msg, at most WHY_COUNT + 1. */
+static uint32_t
+count_ready_before(const struct queue *q, uint32_t msg)
+{
+	const struct rank rank = queue_rank(q, msg);
+	const struct heap_node own = { .a = rank.a, .b = rank.b, .c = rank.c };
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < fifo_span(&q->fifo) && n <= WHY_COUNT; i++) {
+		const uint32_t h = fifo_slot(&q->fifo, i);
+		const struct rank other = h == FIFO_NONE ? rank : queue_rank(q, h);
+
+		if (h != FIFO_NONE && !is_before(&(struct heap_node){ .a = other.a, .b = other.b, .c = other.c }, &own))
+			break;
+		n += h != FIFO_NONE;
+	}
+	n += count_before(&q->ready, &own);
+	return n > WHY_COUNT ? WHY_COUNT + 1 : n;
 }
 
 /* How many messages of its key go before a held one, with the head. */
@@ -77,7 +96,7 @@ count_of_key(const struct ledger *l, const struct msg *m)
 static uint32_t
 count_behind(const struct why_look *k, const struct values *v, uint32_t strand)
 {
-	return count_before(values_heap(v, strand), k->m->q.pos) + (values_front(v, strand) != SLAB_NONE);
+	return count_before(values_heap(v, strand), heap_at(values_heap(v, strand), k->m->q.pos)) + (values_front(v, strand) != SLAB_NONE);
 }
 
 static bool
@@ -170,7 +189,7 @@ has_ahead(const struct why_look *k, struct why_fact *f)
 	else if (k->q->shares)
 		f->n = ledger_share_ahead(k->q, k->msg, WHY_COUNT);
 	else
-		f->n = count_before(&k->q->heaps.ready, k->m->q.pos);
+		f->n = count_ready_before(&k->q->heaps, k->msg);
 	return f->n > 0;
 }
 

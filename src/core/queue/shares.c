@@ -273,21 +273,21 @@ first_of(const struct shares *s, const struct level *l)
 }
 
 uint32_t
-shares_best(const struct shares *s, const struct heap *plain)
+shares_best(const struct shares *s, const struct queue *plain)
 {
-	const struct heap_node *p = s->plain_blocked ? NULL : heap_first(plain);
+	const uint32_t p = s->plain_blocked ? SLAB_NONE : queue_best(plain);
+	const struct queue_item *const it = p == SLAB_NONE ? NULL : shares_item(s, p);
 	const struct heap_node *first = heap_first(&s->order);
 	const struct level *l = first ? level_at(s, first->handle) : NULL;
 	const struct heap_node *a = l ? l->active.nodes : NULL;
 	uint64_t tag;
 
-	if (!p || !l)
-		return p ? p->handle : l ? first_of(s, l)
-					 : SLAB_NONE;
-	if (p->a != rank_i32(l->prio))
-		return p->a < rank_i32(l->prio) ? p->handle : first_of(s, l);
+	if (!it || !l)
+		return l ? first_of(s, l) : p;
+	if (it->prio != l->prio)
+		return it->prio < l->prio ? p : first_of(s, l);
 	tag = plain_tag(l);
-	return tag < a->b || (tag == a->b && p->c < a->c) ? p->handle : first_of(s, l);
+	return tag < a->b || (tag == a->b && it->seq < a->c) ? p : first_of(s, l);
 }
 
 /* V is the lowest S. A consumer that may not have the next message gets one of another flow, and must

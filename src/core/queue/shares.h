@@ -85,8 +85,8 @@ void shares_leave_plain(struct shares *s, int32_t prio);
 void shares_wait_plain(struct shares *s, int32_t prio);
 void shares_unwait_plain(struct shares *s, int32_t prio);
 
-/* The next message, or SLAB_NONE. plain: the heap of plain messages that are ready. */
-uint32_t shares_best(const struct shares *s, const struct heap *plain);
+/* The next message, or SLAB_NONE. plain: the queue, whose ready items are the plain messages. */
+uint32_t shares_best(const struct shares *s, const struct queue *plain);
 
 /* Charges the delivery of a candidate to its flow, or to plain messages. The flow gets its new place at the next shares_leave, or at
  * the latest at shares_place, which must follow: so a delivery moves it once. shares_enter may come between. */
@@ -95,7 +95,7 @@ void shares_place(struct shares *s);
 
 /* Fills msgs with up to max candidates in the order in which they would be delivered, and *n with their
  * number. Returns SLU_ENOMEM. */
-int shares_peek(const struct shares *s, const struct heap *plain, uint32_t *msgs, uint32_t max, uint32_t *n);
+int shares_peek(const struct shares *s, const struct queue *plain, uint32_t *msgs, uint32_t max, uint32_t *n);
 
 /* The earliest due of a candidate, of the first `look` flows in the order of delivery; SLU_NEVER: none. Plain
  * messages do not count. */

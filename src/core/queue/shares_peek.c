@@ -140,7 +140,7 @@ walk(struct peek *p, const uint32_t *levels, uint32_t n_levels)
 }
 
 int
-shares_peek(const struct shares *s, const struct heap *plain, uint32_t *msgs, uint32_t max, uint32_t *n)
+shares_peek(const struct shares *s, const struct queue *plain, uint32_t *msgs, uint32_t max, uint32_t *n)
 {
 	struct peek p = { .s = s, .out = msgs, .max = max };
 	uint32_t *levels = mem_array(max + 1, sizeof *levels);
@@ -151,7 +151,7 @@ shares_peek(const struct shares *s, const struct heap *plain, uint32_t *msgs, ui
 	p.plain = mem_array(max + 1, sizeof *p.plain);
 	rc = levels && p.plain ? 0 : SLU_ENOMEM;
 	if (!rc && !s->plain_blocked)
-		rc = heap_peek(plain, p.plain, max, &p.n_plain);
+		rc = queue_peek(plain, p.plain, max, &p.n_plain);
 	if (!rc)
 		rc = heap_peek(&s->order, levels, max, &n_levels);
 	if (!rc)

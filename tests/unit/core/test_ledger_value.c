@@ -220,9 +220,9 @@ TEST_LIMIT(a_claim_beside_100000_blocked_values_looks_at_none_of_them, 60)
 		CHECK(claim());
 	}
 	CHECK_EQ(100000, values_count(ledger_queue(f.l, f.queue)->values));
-	CHECK_EQ(0, ledger_queue(f.l, f.queue)->heaps.ready.n);
+	CHECK_EQ(0, queue_ready(&ledger_queue(f.l, f.queue)->heaps));
 	for (int i = 0; i < 1000; i++)
 		put(9);
-	CHECK_EQ(1000, ledger_queue(f.l, f.queue)->heaps.ready.n);
+	CHECK_EQ(1000, queue_ready(&ledger_queue(f.l, f.queue)->heaps));
 	CHECK_EQ(1000, claim_all());
 }

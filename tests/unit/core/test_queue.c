@@ -4,6 +4,8 @@
 
 #include <sluice/err.h>
 
+#include <stdlib.h>
+
 static struct {
 	struct slab slab;
 	struct queue queue;
@@ -110,7 +112,7 @@ TEST(timed_items_fall_due_by_time_then_priority_then_arrival)
 		CHECK_EQ(item_at(item)->due, queue_next_due(&f.queue));
 		CHECK_EQ(want[i], item_at(item)->seq);
 		CHECK_EQ(1, queue_tick(&f.queue, SLU_NEVER, 1));
-		CHECK_EQ(QUEUE_READY, item_at(item)->place);
+		CHECK(queue_has_ready(&f.queue, item));
 	}
 	CHECK_EQ(SLU_NEVER, queue_next_due(&f.queue));
 }
@@ -136,7 +138,7 @@ TEST(tick_moves_all_that_is_due_and_no_more_than_asked)
 		put(5, 100 + i, 0);
 	CHECK_EQ(3, queue_tick(&f.queue, 109, 3));
 	CHECK_EQ(7, queue_tick(&f.queue, 109, UINT32_MAX)); /* PW-15: ten in all */
-	CHECK_EQ(10, f.queue.ready.n);
+	CHECK_EQ(10, queue_ready(&f.queue));
 	CHECK_EQ(2, f.queue.timed.n);
 	CHECK_EQ(110, queue_next_due(&f.queue));
 }
@@ -247,7 +249,7 @@ TEST(clear_leaves_what_is_out)
 	queue_clear(&f.queue, count_dropped, &dropped);
 	CHECK_EQ(100, dropped);
 	CHECK_EQ(1, f.queue.held);
-	CHECK_EQ(0, f.queue.ready.n + f.queue.timed.n);
+	CHECK_EQ(0, queue_ready(&f.queue) + f.queue.timed.n);
 	queue_wait(&f.queue, out, 5, 5);
 	CHECK_EQ(out, queue_best(&f.queue));
 }
@@ -314,6 +316,43 @@ search(struct model *m, enum queue_place place)
 	return best;
 }
 
+static int
+by_order(const void *a, const void *b)
+{
+	const struct model_item *const x = *(struct model_item *const *)a, *const y = *(struct model_item *const *)b;
+
+	return goes_before(x, y) ? -1 : goes_before(y, x);
+}
+
+static bool
+count_item(void *arg, uint32_t item)
+{
+	CHECK(queue_has_ready(&f.queue, item) || !f.queue.indexed); /* without an index items do not know their place */
+	return --*(uint32_t *)arg > 0;
+}
+
+/* All ready items, and the first of them in order. */
+static void
+compare_ready(struct model *m)
+{
+	struct model_item *ready[MODEL_ITEMS];
+	uint32_t found[MODEL_ITEMS / 2], n = 0, all, some;
+
+	EACH(i, m->items)
+		if (m->items[i].held && m->items[i].place == QUEUE_READY)
+			ready[n++] = &m->items[i];
+		else if (m->items[i].held)
+			CHECK(!queue_has_ready(&f.queue, m->items[i].handle));
+	qsort(ready, n, sizeof ready[0], by_order);
+	all = n;
+	queue_look(&f.queue, count_item, &all);
+	CHECK_EQ(0, all);
+	CHECK_EQ(0, queue_peek(&f.queue, found, COUNT(found), &some));
+	CHECK_EQ(n < COUNT(found) ? n : COUNT(found), some);
+	for (uint32_t i = 0; i < some; i++)
+		CHECK_EQ(ready[i]->handle, found[i]);
+}
+
 static void
 compare(struct model *m)
 {
@@ -321,6 +360,7 @@ compare(struct model *m)
 	const struct model_item *first = search(m, QUEUE_TIMED);
 
 	CHECK_EQ(best ? best->handle : SLAB_NONE, queue_best(&f.queue));
+	compare_ready(m);
 	CHECK_EQ(first ? first->handle : SLAB_NONE, queue_first_timed(&f.queue));
 	CHECK_EQ(first ? first->due : SLU_NEVER, queue_next_due(&f.queue));
 }
@@ -437,7 +477,7 @@ TORTURE(a_put_without_memory_changes_nothing)
 		if (try_put(5, i % 2 ? 1 : 1000, 10) != SLAB_NONE)
 			n++;
 		CHECK_EQ(n, f.queue.held);
-		CHECK_EQ(n, f.queue.ready.n + f.queue.timed.n);
+		CHECK_EQ(n, queue_ready(&f.queue) + f.queue.timed.n);
 	}
 	CHECK(n >= 299);
 	queue_tick(&f.queue, SLU_NEVER, UINT32_MAX);

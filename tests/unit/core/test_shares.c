@@ -13,7 +13,7 @@
 
 static struct {
 	struct slab items;
-	struct heap plain;
+	struct queue plain;
 	struct shares *s;
 	uint64_t seq, random;
 	struct oracle o;
@@ -25,7 +25,7 @@ setup(void)
 	memset(&f, 0, sizeof f);
 	f.random = 1;
 	slab_init(&f.items, sizeof(struct queue_item));
-	heap_init(&f.plain, &f.items, offsetof(struct queue_item, pos));
+	queue_init(&f.plain, &f.items, QUEUE_STRICT, true);
 	CHECK_EQ(0, shares_new(&f.s, &f.items, &(struct hash_key){ 1, 2 }));
 	oracle_init(&f.o);
 }
@@ -34,7 +34,7 @@ static void
 teardown(void)
 {
 	shares_free(f.s);
-	heap_release(&f.plain);
+	queue_release(&f.plain);
 	slab_release(&f.items);
 }
 
@@ -63,8 +63,7 @@ enter(uint32_t flow, uint32_t item)
 		shares_enter(f.s, flow, item);
 		return;
 	}
-	CHECK_EQ(0, heap_reserve(&f.plain, f.plain.n + 1));
-	heap_push(&f.plain, (struct rank){ .a = rank_i32(it->prio), .b = rank_time(it->due), .c = it->seq }, item);
+	CHECK_EQ(0, queue_put(&f.plain, item, SLU_NEVER));
 	shares_enter_plain(f.s, it->prio);
 }
 
@@ -75,7 +74,7 @@ leave(uint32_t flow, uint32_t item)
 		shares_leave(f.s, flow, item);
 		return;
 	}
-	heap_remove(&f.plain, item_at(item)->pos);
+	queue_drop(&f.plain, item);
 	shares_leave_plain(f.s, item_at(item)->prio);
 }
 
@@ -344,14 +343,20 @@ free_trash(void)
 }
 
 static void
+free_item(void *arg, uint32_t item)
+{
+	(void)arg;
+	slab_free(&f.items, item);
+}
+
+static void
 step_purge(void)
 {
 	if (below(50))
 		return;
 	CHECK_EQ(0, shares_purge_reserve(f.s));
 	shares_purge(f.s);
-	while (f.plain.n > 0)
-		slab_free(&f.items, heap_pop(&f.plain));
+	queue_clear(&f.plain, free_item, NULL);
 	free_trash();
 	for (int i = 0; i < ORACLE_MSGS; i++)
 		if (f.o.msgs[i].candidate)
