@@ -279,17 +279,19 @@ static int
 apply_step(struct ledger *l, uint32_t h, const struct change *c)
 {
 	const struct msg *m = ledger_msg(l, h);
+	struct ledger_queue *q;
 
 	assert(m->id == c->id);
 	if (!(steps[c->kind].states >> msg_state(m) & 1) || (m->flags & MSG_TAKEN))
 		return SLU_EINVAL;
-	count_step(&ledger_queue_of(l, m)->totals, c);
-	ledger_queue_use(l, ledger_home(l, m), c->at);
-	ledger_trend_look(l, ledger_queue_of(l, m), c->at);
-	ledger_trend_note(l, ledger_queue_of(l, m), m, c);
-	if (ledger_queue_of(l, m)->breakers && msg_state(m) == MSG_LEASED && may_end_lease(c->kind) && !l->replaying)
-		ledger_breaker_end(l, ledger_queue_of(l, m), h, c);
-	steps[c->kind].apply(l, ledger_queue_of(l, m), h, c);
+	q = ledger_queue_of(l, m);
+	count_step(&q->totals, c);
+	q->used = c->at > q->used ? c->at : q->used;
+	ledger_trend_look(l, q, c->at);
+	ledger_trend_note(l, q, m, c);
+	if (q->breakers && msg_state(m) == MSG_LEASED && may_end_lease(c->kind) && !l->replaying)
+		ledger_breaker_end(l, q, h, c);
+	steps[c->kind].apply(l, q, h, c);
 	return 0;
 }
 

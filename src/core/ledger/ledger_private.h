@@ -704,8 +704,15 @@ ledger_batch_of(const struct ledger_queue *q)
 void ledger_space_add(struct ledger *l, uint32_t space, uint64_t messages, uint64_t bytes,
 		      uint32_t queues);
 
+void ledger_list_weighed(struct ledger *l, struct ledger_queue *q);
+
 /* The depth of the queue may have changed: adds it to the list of ledger_deep. */
-void ledger_weigh(struct ledger *l, struct ledger_queue *q);
+static inline void
+ledger_weigh(struct ledger *l, struct ledger_queue *q)
+{
+	if (!q->weighed && (q->policy->warn_depth || q->deep))
+		ledger_list_weighed(l, q);
+}
 
 /* The bytes of a message, by ledger_conf.size. */
 static inline uint64_t
@@ -719,9 +726,17 @@ ledger_record_size(const struct ledger *l, uint64_t where)
 /* The heaps of the queue have grown or shrunk. */
 void ledger_count_heaps(struct ledger *l, struct ledger_queue *q);
 
+void ledger_count_uncounted(struct ledger *l);
+
 /* From here on until `later` is false again, the heaps of a queue are counted once, at the end. No queue may be removed
  * meanwhile. */
-void ledger_count_later(struct ledger *l, bool later);
+static inline void
+ledger_count_later(struct ledger *l, bool later)
+{
+	l->counts_later = later;
+	if (l->uncounted != SLAB_NONE)
+		ledger_count_uncounted(l);
+}
 
 /* ---- queue.c: LEDGERQUEUE-1 to LEDGERQUEUE-4 ---- */
 

@@ -52,10 +52,8 @@ ledger_rate_take(struct ledger *l, uint32_t queue, uint32_t n, slu_time now)
 /* Depth */
 
 void
-ledger_weigh(struct ledger *l, struct ledger_queue *q)
+ledger_list_weighed(struct ledger *l, struct ledger_queue *q)
 {
-	if (q->weighed || (!q->policy->warn_depth && !q->deep))
-		return;
 	q->weighed = true;
 	q->next_weighed = l->weighed;
 	l->weighed = q->handle;

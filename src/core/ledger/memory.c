@@ -36,11 +36,9 @@ ledger_count_heaps(struct ledger *l, struct ledger_queue *q)
 }
 
 void
-ledger_count_later(struct ledger *l, bool later)
+ledger_count_uncounted(struct ledger *l)
 {
-	l->counts_later = later;
-	if (!later && l->uncounted != SLAB_NONE)
-		count_now(l, ledger_queue(l, l->uncounted));
+	count_now(l, ledger_queue(l, l->uncounted));
 	l->uncounted = SLAB_NONE;
 }
 

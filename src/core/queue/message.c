@@ -1,9 +1,9 @@
 #include "core/queue/message.h"
 
-/* Row: from; bits: to. MSG_NONE is before the first and after the last. */
+/* MSG_NONE is before the first and after the last. */
 #define TO(state) (1u << MSG_##state)
 
-static const unsigned char moves[MSG_STATES] = {
+const unsigned char msg_changes[MSG_STATES] = {
 	[MSG_NONE] = TO(READY) | TO(DELAYED) | TO(HELD) | TO(LEASED) | TO(DEAD) | TO(DAMAGED),
 	[MSG_READY] = TO(LEASED) | TO(DEAD) | TO(HELD) | TO(DELAYED) | TO(READY) | TO(NONE),
 	[MSG_DELAYED] = TO(READY) | TO(HELD) | TO(DEAD) | TO(DELAYED) | TO(NONE),
@@ -12,9 +12,3 @@ static const unsigned char moves[MSG_STATES] = {
 	[MSG_DEAD] = TO(READY) | TO(DELAYED) | TO(HELD) | TO(NONE),
 	[MSG_DAMAGED] = TO(NONE),
 };
-
-bool
-msg_may_change(enum msg_state from, enum msg_state to)
-{
-	return moves[from] >> to & 1;
-}

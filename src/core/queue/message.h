@@ -93,8 +93,15 @@ msg_state(const struct msg *m)
 	return m->q.own8;
 }
 
+/* Row: from; bits: to. */
+extern const unsigned char msg_changes[MSG_STATES];
+
 /* Returns whether a message may change from one state to another. */
-bool msg_may_change(enum msg_state from, enum msg_state to);
+static inline bool
+msg_may_change(enum msg_state from, enum msg_state to)
+{
+	return msg_changes[from] >> to & 1;
+}
 
 /* The order of sequences and of dead letters: (due, number). */
 static inline bool

@@ -203,12 +203,6 @@ trend_to(struct trend *h, slu_time now, const struct trend_now *at)
 }
 
 void
-trend_count(struct trend *h, enum trend_event what)
-{
-	h->rings[0].events[what]++;
-}
-
-void
 trend_wait(struct trend *h, slu_time time)
 {
 	spread_add(&h->rings[0].wait, bucket_of(time), 1);
