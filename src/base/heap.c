@@ -112,9 +112,9 @@ resize(struct heap *h, uint32_t max)
 }
 
 int
-heap_reserve(struct heap *h, uint32_t n)
+heap_grow(struct heap *h, uint32_t n)
 {
-	return n <= h->max ? 0 : resize(h, room_for(h, n));
+	return resize(h, room_for(h, n));
 }
 
 int

@@ -60,10 +60,17 @@ struct heap {
 void heap_init(struct heap *h, const struct slab *slab, size_t pos_offset);
 void heap_release(struct heap *h);
 
+/* heap_reserve when the array is too small. */
+int heap_grow(struct heap *h, uint32_t n);
+
 /* Makes room for n nodes in all, so that pushes up to n cannot fail. Grows by a part of the present
  * size, so reserving one more each time is cheap. Returns SLU_ENOMEM and changes nothing if memory
  * is out. */
-int heap_reserve(struct heap *h, uint32_t n);
+static inline int
+heap_reserve(struct heap *h, uint32_t n)
+{
+	return n <= h->max ? 0 : heap_grow(h, n);
+}
 
 /* The same for exactly n nodes: for a heap that never holds more. */
 int heap_reserve_just(struct heap *h, uint32_t n);

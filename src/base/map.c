@@ -50,13 +50,6 @@ map_release(struct map *m)
 	m->next_move = 0;
 }
 
-/* The handles of a table at which it should grow. */
-static uint64_t
-good_load(uint64_t slots)
-{
-	return slots / 4 * 3;
-}
-
 /* The handles of a table at which it must grow: beyond, probing takes too long. */
 static uint64_t
 highest_load(uint64_t slots)
@@ -129,7 +122,7 @@ slots_for(const struct map *m, uint64_t n)
 {
 	uint64_t slots = n_slots(&m->now) ? n_slots(&m->now) : FIRST_SLOTS;
 
-	while (good_load(slots) < n)
+	while (map_good_load(slots) < n)
 		slots *= 2;
 	return slots;
 }
@@ -152,12 +145,12 @@ resize(struct map *m, uint64_t slots)
 }
 
 int
-map_reserve(struct map *m, uint32_t n)
+map_grow(struct map *m, uint32_t n)
 {
 	const uint64_t want = (uint64_t)map_count(m) + n;
 	const uint64_t slots = n_slots(&m->now);
 
-	if (want <= good_load(slots) || resize(m, slots_for(m, want)) == 0)
+	if (resize(m, slots_for(m, want)) == 0)
 		return 0;
 	return want <= highest_load(slots) ? 0 : SLU_ENOMEM;
 }
@@ -199,13 +192,9 @@ map_bytes(const struct map *m)
 }
 
 size_t
-map_growth(const struct map *m)
+map_grows_by(const struct map *m)
 {
-	const uint64_t want = (uint64_t)map_count(m) + 1;
-
-	if (want <= good_load(n_slots(&m->now)))
-		return 0;
-	return (size_t)slots_for(m, want) * sizeof *m->now.slots;
+	return (size_t)slots_for(m, (uint64_t)map_count(m) + 1) * sizeof *m->now.slots;
 }
 
 int

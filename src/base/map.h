@@ -71,16 +71,48 @@ map_prefetch(const struct map *m, uint64_t hash)
 	cpu_prefetch(m->now.slots + ((uint32_t)hash & m->now.mask));
 }
 
+/* The handles of a table at which it should grow. */
+static inline uint64_t
+map_good_load(uint64_t slots)
+{
+	return slots / 4 * 3;
+}
+
+/* Whether n more handles leave the map as large as it is. */
+static inline bool
+map_has_room(const struct map *m, uint32_t n)
+{
+	const uint64_t slots = m->now.slots ? (uint64_t)m->now.mask + 1 : 0;
+
+	return (uint64_t)map_count(m) + n <= map_good_load(slots);
+}
+
+/* map_reserve when the map has no room. */
+int map_grow(struct map *m, uint32_t n);
+
 /* Allocates, so that the next n inserts succeed. If memory is out, the map fills its slots up to
  * 7/8; beyond that it returns SLU_ENOMEM and changes nothing. */
-int map_reserve(struct map *m, uint32_t n);
+static inline int
+map_reserve(struct map *m, uint32_t n)
+{
+	return map_has_room(m, n) ? 0 : map_grow(m, n);
+}
 
 /* Shrinks the map if less than an eighth of its slots is in use, by up to max slots a call.
  * Returns true if there is more to do. Undoes map_reserve. */
 bool map_trim(struct map *m, uint32_t max);
 
-size_t map_bytes(const struct map *m);  /* allocated */
-size_t map_growth(const struct map *m); /* that the next insert allocates */
+size_t map_bytes(const struct map *m); /* allocated */
+
+/* Bytes that the next insert allocates; of a map without room. */
+size_t map_grows_by(const struct map *m);
+
+/* The same of any map. */
+static inline size_t
+map_growth(const struct map *m)
+{
+	return map_has_room(m, 1) ? 0 : map_grows_by(m);
+}
 
 /* The key must not be in the map. Returns SLU_ENOMEM and changes nothing if memory is out. */
 int map_insert(struct map *m, uint64_t hash, uint32_t handle);

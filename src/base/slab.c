@@ -61,12 +61,6 @@ chunk_items(const struct slab *s)
 	return 1u << s->chunk_bits;
 }
 
-static uint64_t
-capacity(const struct slab *s)
-{
-	return (uint64_t)(s->n_chunks - s->n_gone) << s->chunk_bits;
-}
-
 /* One chunk less than 32 bits can name, so that SLAB_NONE is never an item. */
 static uint32_t
 most_chunks(const struct slab *s)
@@ -204,17 +198,15 @@ drop_chunk(struct slab *s, uint32_t i)
 }
 
 int
-slab_reserve(struct slab *s, uint32_t n)
+slab_grow(struct slab *s, uint32_t n)
 {
 	const uint64_t most = (uint64_t)most_chunks(s) << s->chunk_bits;
 	uint32_t added = 0;
 	int rc = 0;
 
-	if (capacity(s) - s->used >= n)
-		return 0;
 	if (n > most - s->used)
 		return SLU_ENOMEM;
-	while (!rc && capacity(s) - s->used < n) {
+	while (!rc && slab_capacity(s) - s->used < n) {
 		rc = add_chunk(s);
 		added += !rc;
 	}

@@ -63,9 +63,23 @@ void slab_init_chunked(struct slab *s, size_t item_size, unsigned chunk_bits);
 
 void slab_release(struct slab *s);
 
+/* slab_reserve when chunks are missing. */
+int slab_grow(struct slab *s, uint32_t n);
+
+/* Items that fit into the chunks. */
+static inline uint64_t
+slab_capacity(const struct slab *s)
+{
+	return (uint64_t)(s->n_chunks - s->n_gone) << s->chunk_bits;
+}
+
 /* Allocates, so that the next n calls of slab_new succeed. Returns SLU_ENOMEM and changes nothing
  * if memory is out. */
-int slab_reserve(struct slab *s, uint32_t n);
+static inline int
+slab_reserve(struct slab *s, uint32_t n)
+{
+	return slab_capacity(s) - s->used >= n ? 0 : slab_grow(s, n);
+}
 
 /* Makes the array of chunks large enough for n items. Up to n items, slab_new then changes
  * nothing that slab_at of another thread reads. Returns SLU_ENOMEM if memory is out. */
@@ -140,7 +154,7 @@ slab_used_bytes(const struct slab *s)
 static inline size_t
 slab_growth(const struct slab *s)
 {
-	return s->used < (uint64_t)(s->n_chunks - s->n_gone) << s->chunk_bits ? 0 : slab_chunk_size(s);
+	return s->used < slab_capacity(s) ? 0 : slab_chunk_size(s);
 }
 
 #endif

@@ -53,7 +53,7 @@ group_reserve(struct group *g, uint64_t bytes, uint32_t pieces)
 
 	if (!mem_room(&g->pieces, &g->max_pieces, g->n_pieces + pieces + 1, sizeof *g->pieces))
 		return SLU_ENOMEM;
-	if (need <= g->size)
+	if (group_fits(g, bytes, pieces))
 		return 0;
 	while (size < need)
 		size *= 2;

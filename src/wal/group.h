@@ -45,6 +45,13 @@ void group_release(struct group *g);
 /* Empties the group. Frees the memory of a very large group. */
 void group_clear(struct group *g);
 
+/* Whether the buffer has room for more records and pieces. */
+static inline bool
+group_fits(const struct group *g, uint64_t bytes, uint32_t pieces)
+{
+	return g->n + bytes + (pieces + 1ull) * SEGMENT_PAGE <= g->size;
+}
+
 /* Reserves memory for more records and pieces. Returns SLU_ENOMEM. */
 int group_reserve(struct group *g, uint64_t bytes, uint32_t pieces);
 

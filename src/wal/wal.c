@@ -202,6 +202,19 @@ fits_here(const struct wal *w, enum wal_use use, uint64_t bytes, uint64_t rest)
 	       (use != WAL_NEW || w->reserve_there);
 }
 
+/* Whether everything that wal_reserve would do is done: true for nearly every record. */
+static bool
+has_room(const struct wal *w, enum wal_use use, uint64_t bytes, uint64_t largest)
+{
+	const struct group *const g = &w->group;
+	const struct group_piece *piece;
+
+	if (w->failed || g->n_pieces == 0 || largest + SEGMENT_HEAD > w->smallest)
+		return false;
+	piece = &g->pieces[g->n_pieces - 1];
+	return fits_here(w, use, bytes, piece->segment->size - piece->end) && group_fits(g, bytes, 0);
+}
+
 /* On a full disk it also tries smaller segments. */
 static int
 reserve_some(struct wal *w, enum wal_use use, uint64_t bytes, uint64_t largest, uint64_t *more,
@@ -233,10 +246,12 @@ wal_reserve(struct wal *w, enum wal_use use, uint64_t bytes, uint64_t largest,
 	uint64_t more;
 	int rc;
 
+	assert(!w->conf.read_only && largest <= bytes && largest >= RECORD_HEAD);
+	if (has_room(w, use, bytes, largest))
+		return 0;
 	rc = wal_check(w, err);
 	if (rc)
 		return rc;
-	assert(!w->conf.read_only && largest <= bytes && largest >= RECORD_HEAD);
 	if (largest > capacity)
 		return slu_fail(err, SLU_ETOOBIG,
 				"record too large: %" PRIu64 " bytes; a segment holds %" PRIu64,
