@@ -76,8 +76,9 @@ logengine_type_attempts(const struct logengine *l, struct logengine_entry *entry
 	entry->text = *text = plain_error(*text, entry->change.kind == CHANGE_RESTORE);
 }
 
-int
-logengine_reserve(struct logengine *l, enum wal_use use, uint64_t size, struct slu_err *err)
+/* Reserves room for a record that gets no row in the table of places. */
+static int
+reserve_room(struct logengine *l, enum wal_use use, uint64_t size, struct slu_err *err)
 {
 	const uint64_t need = wal_size(size), ceiling = wal_size(CEILING_BODY);
 	const uint64_t least = ceiling > l->owed_largest ? ceiling : l->owed_largest;
@@ -91,6 +92,14 @@ logengine_reserve(struct logengine *l, enum wal_use use, uint64_t size, struct s
 				 need > least ? need : least, err);
 	if (use == WAL_NEW)
 		l->stored.front.full = rc == SLU_EFULL || rc == SLU_EDOWN;
+	return rc;
+}
+
+int
+logengine_reserve(struct logengine *l, enum wal_use use, uint64_t size, struct slu_err *err)
+{
+	int rc = reserve_room(l, use, size, err);
+
 	if (!rc && places_reserve(&l->places))
 		rc = slu_fail(err, SLU_ENOMEM, "no memory for the place of a record");
 	return rc;
@@ -569,6 +578,28 @@ note(struct logengine *l, struct change *c, struct wal_where at)
 	c->at = l->now; /* RECORD-3: replay sees the group's time */
 }
 
+/* A lease without a holder, and an end after which nothing is remembered: nearly every message has both. */
+static bool
+is_step(const struct change *c)
+{
+	return (c->kind == CHANGE_CLAIM && c->holder == HOLDER_NONE) || (c->kind == CHANGE_DONE && !c->remember && !c->keep);
+}
+
+/* The same as logengine_keep, without an entry. */
+static int
+keep_step(struct logengine *l, struct change *c, struct slu_err *err)
+{
+	char body[LOGENGINE_STEP_MAX];
+	const struct slice part = { body, logengine_encode_step(c, body) };
+	const int rc = reserve_room(l, use_of(c, part.n), part.n, err);
+
+	if (rc)
+		return rc;
+	logengine_raise_ceiling(l, c->token);
+	note(l, c, logengine_append(l, kinds[c->kind].type, &part, 1));
+	return 0;
+}
+
 static int
 logengine_keep(struct ledgerengine *k, struct change *c, struct slice text, struct slu_err *err)
 {
@@ -579,6 +610,8 @@ logengine_keep(struct ledgerengine *k, struct change *c, struct slice text, stru
 	struct wal_where at;
 	int rc;
 
+	if (is_step(c))
+		return keep_step(l, c, err);
 	rc = logengine_move_text(l, c, &text, err);
 	if (rc)
 		return rc;

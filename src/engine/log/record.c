@@ -386,6 +386,18 @@ put_field(char *p, const struct field *f, const struct logengine_entry *entry)
 	return p + s->n;
 }
 
+size_t
+logengine_encode_step(const struct change *c, char out[static LOGENGINE_STEP_MAX])
+{
+	assert(c->kind == CHANGE_CLAIM || c->kind == CHANGE_DONE);
+	le64_put(out, c->id);
+	if (c->kind == CHANGE_DONE)
+		return 8;
+	le64_put(out + 8, c->token);
+	le64_put(out + 16, (uint64_t)c->until);
+	return 24;
+}
+
 void
 logengine_encode(const struct logengine_entry *entry, struct logengine_bytes *out)
 {

@@ -103,6 +103,13 @@ struct logengine_bytes {
 	size_t size;
 };
 
+enum {
+	LOGENGINE_STEP_MAX = 24
+};
+
+/* The body of a LOGENGINE_CLAIM or LOGENGINE_DONE, as logengine_encode writes it: each message has both. Returns its length. */
+size_t logengine_encode_step(const struct change *c, char out[static LOGENGINE_STEP_MAX]);
+
 /* Encodes a record. Not for types with a message: their body is the message's record.
  * out->parts points into out and into the entry's text. */
 void logengine_encode(const struct logengine_entry *entry, struct logengine_bytes *out);

@@ -206,6 +206,27 @@ TEST(types_have_their_numbers)
 	CHECK_EQ(COUNT(golden) + 6, named, "those with a message, a lock and tagged fields beside");
 }
 
+TEST(a_step_has_the_bytes_of_its_record)
+{
+	static const struct {
+		enum change_kind kind;
+		enum logengine_type type;
+	} steps[] = { { CHANGE_CLAIM, LOGENGINE_CLAIM }, { CHANGE_DONE, LOGENGINE_DONE } };
+
+	EACH(i, steps) {
+		struct logengine_entry e = example(steps[i].type);
+		char bytes[LOGENGINE_FIXED_MAX + 16], step[LOGENGINE_STEP_MAX];
+		struct logengine_bytes b;
+		size_t n;
+
+		e.change.kind = steps[i].kind;
+		logengine_encode(&e, &b);
+		n = join(&b, bytes);
+		CHECK_EQ(n, logengine_encode_step(&e.change, step));
+		CHECK(memcmp(bytes, step, n) == 0);
+	}
+}
+
 /* ---- Tagged fields ---- */
 
 /* clang-format off */
