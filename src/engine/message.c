@@ -35,6 +35,7 @@ static const struct text texts[] = {
 
 enum {
 	TEXTS = sizeof(texts) / sizeof(texts[0]),
+	IDEM = 3,                        /* the idempotency key */
 	TRACE = TEXTS - 1,               /* the last text; not in version 1 */
 	LENGTH = 2,                      /* bytes of the length of the trace, and of the fields */
 	FIELDS = MESSAGE_FIXED + LENGTH, /* offset of the length of the fields in version 3 */
@@ -516,6 +517,15 @@ decode_head(struct slice head, struct message *out, size_t *n, struct slu_err *e
 		return rc;
 	set_unique_end(out);
 	return *n > head.n ? fail_short(head, *n, out, err) : 0;
+}
+
+uint64_t
+message_id_of(struct slice record, bool *has_key)
+{
+	if (record.n < MESSAGE_FIXED)
+		return 0;
+	*has_key = le16_get(record.p + texts[IDEM].at) > 0;
+	return le64_get(record.p + 8);
 }
 
 int

@@ -155,4 +155,7 @@ int message_decode(struct slice record, struct message *out, struct slu_err *err
  * that it needs. */
 int message_decode_head(struct slice head, struct message *out, struct slu_err *err);
 
+/* The id in a record that may be malformed, and whether the record has an idempotency key; 0: it is malformed. */
+uint64_t message_id_of(struct slice record, bool *has_key);
+
 #endif

@@ -520,6 +520,19 @@ try_later(struct logengine *l)
 	l->clean.blocked = true;
 }
 
+/* Whether the record is of a message that is gone without a key to remember: nothing else of it is read. Most are. */
+static bool
+is_of_past(const struct logengine *l, const struct wal_record *rec)
+{
+	bool has_key = true;
+	uint64_t id;
+
+	if (!is_counted(rec->type, false))
+		return false;
+	id = message_id_of(rec->body, &has_key);
+	return id && !has_key && ledger_find_any(l->ledger, id) == SLAB_NONE;
+}
+
 /* Handles one record. If it does not return 0, the slice ends. */
 static int
 clean_one(struct logengine *l, uint64_t *seen, struct slu_err *err)
@@ -534,7 +547,7 @@ clean_one(struct logengine *l, uint64_t *seen, struct slu_err *err)
 		return rc;
 	c->read = rec.type == 0;
 	*seen += rec.where.length;
-	if (c->read || rec.type >= LOGENGINE_TYPES || !steps[rec.type])
+	if (c->read || rec.type >= LOGENGINE_TYPES || !steps[rec.type] || is_of_past(l, &rec))
 		return 0;
 	rc = logengine_decode(rec.type, rec.body, &entry, err);
 	return rc ? rc : steps[rec.type](l, &rec, &entry, err);

@@ -116,6 +116,21 @@ TEST(a_message_of_nothing_but_names_comes_back)
 	check_bytes(&least, bytes, sizeof bytes, SLICE(""));
 }
 
+TEST(a_record_tells_its_id_without_being_decoded)
+{
+	struct message m = full;
+	char bytes[256];
+	bool has_key;
+
+	CHECK_EQ(full.id, message_id_of((struct slice){ golden, GOLDEN }, &has_key));
+	CHECK(has_key);
+	m.idem = (struct slice){ 0 };
+	message_encode(&m, bytes);
+	CHECK_EQ(full.id, message_id_of((struct slice){ bytes, message_size(&m) }, &has_key));
+	CHECK(!has_key);
+	CHECK_EQ(0, message_id_of((struct slice){ bytes, MESSAGE_FIXED - 1 }, &has_key), "cut");
+}
+
 TEST(a_payload_in_a_file_is_not_in_the_record)
 {
 	const struct message big = {
