@@ -47,10 +47,13 @@ make_queue(struct ledgerengine *k, const struct op_put *put, uint32_t *queue, st
 	return rc ? refuse_put(rc, LIMIT_QUEUES, put, err) : 0;
 }
 
-/* The queue of the put before. The names of a request are often the same bytes. */
+/* The queue of the put before, and what its policy says of messages. The names of a request are often the same bytes. */
 struct last_queue {
 	struct slice space, name;
 	uint32_t handle;
+	uint16_t max_attempts;
+	struct slice rules;     /* of the policy, which no put changes */
+	struct slice attribute; /* the same */
 };
 
 static const struct last_queue no_queue = { .handle = SLAB_NONE };
@@ -69,9 +72,13 @@ open_queue(struct ledgerengine *k, const struct op_put *put, struct last_queue *
 		.handle = ledger_queue_find(k->ledger, put->m.space, put->m.queue),
 	};
 	rc = q->handle != SLAB_NONE ? 0 : make_queue(k, put, &q->handle, err);
-	if (!rc)
-		ledger_queue_use(k->ledger, q->handle, k->now);
-	return rc;
+	if (rc)
+		return rc;
+	ledger_queue_use(k->ledger, q->handle, k->now);
+	q->max_attempts = ledger_attempts(k->ledger, q->handle);
+	q->rules = ledger_rules(k->ledger, q->handle);
+	q->attribute = ledger_attribute(k->ledger, q->handle);
+	return 0;
 }
 
 static int
@@ -94,9 +101,8 @@ ledgerengine_digest(const struct ledgerengine *k, uint32_t queue, const struct m
 
 /* Admission rules of the queue: the record has what they say. */
 static void
-admit(struct ledgerengine *k, uint32_t queue, struct op_put *put, struct ledger_offer *offer)
+admit(const struct ledgerengine *k, struct slice rules, struct op_put *put, struct ledger_offer *offer)
 {
-	const struct slice rules = ledger_rules(k->ledger, queue);
 	struct message *const m = &put->m;
 	struct rules_effect effect;
 
@@ -119,10 +125,8 @@ admit(struct ledgerengine *k, uint32_t queue, struct op_put *put, struct ledger_
 
 /* The value of the attribute that the queue limits. */
 static void
-take_value(struct ledgerengine *k, uint32_t queue, struct op_put *put, struct ledger_offer *offer)
+take_value(struct ledgerengine *k, struct slice name, struct op_put *put, struct ledger_offer *offer)
 {
-	const struct slice name = ledger_attribute(k->ledger, queue);
-
 	if (!name.n)
 		return;
 	put->m.value = rules_member(put->m.attributes, name, k->value, sizeof k->value);
@@ -218,9 +222,9 @@ put_decide(struct ledgerengine *k, const struct op *op, struct op_put *put, stru
 	rc = open_queue(k, put, q, err);
 	if (rc)
 		return rc;
-	put->max_attempts = m->max_attempts ? m->max_attempts : ledger_attempts(k->ledger, q->handle);
-	admit(k, q->handle, put, &offer);
-	take_value(k, q->handle, put, &offer);
+	put->max_attempts = m->max_attempts ? m->max_attempts : q->max_attempts;
+	admit(k, q->rules, put, &offer);
+	take_value(k, q->attribute, put, &offer);
 	offer.digest = offer.owed ? 0 : ledgerengine_digest(k, q->handle, m);
 	rc = ledgerengine_limit_put(k, q->handle, &offer, m, err);
 	if (rc)
