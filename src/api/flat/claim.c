@@ -46,7 +46,7 @@ struct state {
 	bool kept;            /* the whole answer was written */
 	bool packed;          /* answer with a batch */
 	uint32_t n;           /* messages in the batch */
-	struct flat_place place;
+	struct flat_before before;
 };
 
 /* --- when it is not taken ----------------------------------------------------- */
@@ -74,7 +74,7 @@ write_row(struct json_out *w, const struct op_row *row, const struct message *m,
 
 	(void)error; /* claims have none */
 	json_out_object(w, NULL);
-	flat_view_claimed(w, row, m, r->checkpoint, s->q.form, &s->place);
+	flat_view_claimed(w, row, m, r->checkpoint, s->q.form, &s->before);
 	json_out_close(w);
 }
 

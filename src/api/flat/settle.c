@@ -9,6 +9,7 @@
 #include "api/split.h"
 #include "form/values.h"
 
+#include "base/id.h"
 #include "base/json/json_out.h"
 #include "base/le.h"
 #include "base/utf8.h"
@@ -19,8 +20,9 @@
 
 /* --- decode ------------------------------------------------------------------- */
 
+/* An item of the request; its members are read into op directly. */
 struct settle_item {
-	struct op_item op;
+	struct op_item op; /* first: new_items */
 	struct flat_step step;
 	struct given_id id;
 	struct receipt receipt;
@@ -200,25 +202,34 @@ check_times(struct json *r, struct op_item *op)
 	}
 }
 
+/* An item is read where its op will stay; the rest of it is overwritten by the next item. So the array ends with room for a
+ * whole item. */
+static struct op_item *
+new_items(struct arena *a, size_t n)
+{
+	return arena_alloc(a, n * sizeof(struct op_item) + (sizeof(struct settle_item) - sizeof(struct op_item)));
+}
+
 /* Decodes the next item of the body, at s->n. */
 static void
 decode_item(struct flat_settle *s, struct json *r, struct json_again *again)
 {
 	const struct table *const t = &tables[s->verb];
-	struct settle_item item = { .op.time = t->time };
+	struct settle_item *const item = (void *)&s->items[s->n];
 	const char *object;
 	uint64_t given;
 
+	zero_large(item, sizeof *item);
+	item->op.time = t->time;
 	(void)json_peek(r); /* json_fields checks its type */
 	object = r->p;
-	given = json_fields_again(r, t->fields, t->n, JSON_STRICT, again, &item);
+	given = json_fields_again(r, t->fields, t->n, JSON_STRICT, again, item);
 	check_given(r, object, given);
-	check_times(r, &item.op);
-	take_which(&item, given);
-	item.op.has_prio = s->verb == OP_NACK && (given & HAS_PRIORITY);
-	s->items[s->n] = item.op;
-	s->steps[s->n] = item.step;
-	s->n_with += flat_step_is(&item.step);
+	check_times(r, &item->op);
+	take_which(item, given);
+	item->op.has_prio = s->verb == OP_NACK && (given & HAS_PRIORITY);
+	s->steps[s->n] = item->step;
+	s->n_with += flat_step_is(&item->step);
 }
 
 static void
@@ -252,7 +263,7 @@ flat_settle_decode(struct flat_settle *s, struct arena *a, struct slice body,
 	s->n = s->n_with = 0;
 	json_init(&r, body, JSON_DEPTH);
 	s->many = json_peek(&r) == JSON_ARRAY;
-	s->items = arena_array(a, most, sizeof *s->items);
+	s->items = new_items(a, most);
 	s->steps = arena_array(a, most, sizeof *s->steps);
 	if (!room || !s->items || !s->steps)
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
@@ -377,6 +388,27 @@ flat_settle_write(enum op_verb verb, const struct op_item *item, int rc, const c
 		write_good(verb, item, w);
 }
 
+static inline char *
+put_text(char *p, struct slice text)
+{
+	return (char *)memcpy(p, text.p, text.n) + text.n;
+}
+
+/* An ack that succeeded, as flat_settle_write writes it. A batch has many of them, so it is written at once. */
+static void
+write_acked(uint64_t id, struct json_out *w)
+{
+	char text[ID_UUID_TEXT + DIGITS_ROOM + 40];
+	char *p = put_text(text, SLICE("{\"id\":"));
+
+	p = digits_put(p, id);
+	p = put_text(p, SLICE(",\"uid\":\""));
+	(void)id_to_uuid(id, p);
+	p += ID_UUID_TEXT - 1;
+	p = put_text(p, SLICE("\",\"status\":200}"));
+	json_out_raw(w, NULL, (struct slice){ text, (size_t)(p - text) });
+}
+
 int
 flat_settle_outcome(enum op_verb verb, const struct op_item *item, int rc,
 		    struct json_out *w)
@@ -385,6 +417,10 @@ flat_settle_outcome(enum op_verb verb, const struct op_item *item, int rc,
 
 	if (!rc)
 		rc = item->rc;
+	if (!rc && verb == OP_ACK) {
+		write_acked(item->id, w);
+		return 0;
+	}
 	if (rc)
 		rc = flat_settle_explain(item, rc, &err);
 	json_out_object(w, NULL);

@@ -151,23 +151,21 @@ keep_place(const struct json_out *w, size_t at, struct slice space, struct slice
 	place->queue_at = SPACE_AT + space.n + strlen("\",\"topic\":\"");
 }
 
-/* place: NULL, or what the message before had. The object has members already. */
+/* The object has members already. */
 static void
 write_place(struct json_out *w, const struct message *m, struct flat_place *place)
 {
 	const size_t at = w->b->n;
 
-	if (place && repeat_place(w, place, m->space, m->queue))
+	if (repeat_place(w, place, m->space, m->queue))
 		return;
 	flat_view_place(w, m->space, m->queue);
-	if (place)
-		keep_place(w, at, m->space, m->queue, place);
+	keep_place(w, at, m->space, m->queue, place);
 }
 
 static void
-write_given(struct json_out *w, const struct op_row *row, const struct message *m, struct flat_place *place)
+write_facts(struct json_out *w, const struct op_row *row, const struct message *m)
 {
-	write_place(w, m, place);
 	json_out_i64(w, "priority", row->prio);
 	json_out_u64(w, "attempts", row->attempts);
 	json_out_u64(w, "failure_attempts", row->failures);
@@ -178,6 +176,67 @@ write_given(struct json_out *w, const struct op_row *row, const struct message *
 	json_out_time(w, "enqueued_at", m->accepted);
 	json_out_time(w, "created_at", m->sent ? m->sent : m->accepted);
 	json_out_time(w, "deliver_after", m->due);
+}
+
+/* Whether write_extras writes more than the content type. */
+static bool
+has_more(const struct message *m)
+{
+	return m->key.n | m->share.n | m->rule.n | m->terms.unique | m->terms.batch | m->correlation.n | m->attributes.n |
+	       m->trace.n | m->source.n;
+}
+
+/* Writes the members of write_facts as they were written before, if they are the same. */
+static bool
+repeat_facts(struct json_out *w, const struct flat_facts *f, const struct op_row *row, const struct message *m)
+{
+	if (f->n == 0 || f->accepted != m->accepted || f->due != m->due || f->sent != m->sent || f->prio != row->prio ||
+	    f->attempts != row->attempts || f->failures != row->failures || f->max_attempts != row->max_attempts ||
+	    !slice_eq((struct slice){ f->type_text, f->type }, m->type) || has_more(m))
+		return false;
+	buf_put(w->b, f->text, f->n);
+	return true;
+}
+
+/* Keeps what write_facts wrote behind `at`. */
+static void
+keep_facts(const struct json_out *w, size_t at, const struct op_row *row, const struct message *m, struct flat_facts *f)
+{
+	const size_t n = w->b->n - at;
+
+	f->n = 0;
+	if (w->b->failed || n > sizeof f->text || m->type.n > sizeof f->type_text || has_more(m))
+		return;
+	f->n = n;
+	f->accepted = m->accepted;
+	f->sent = m->sent;
+	f->due = m->due;
+	f->prio = row->prio;
+	f->attempts = row->attempts;
+	f->failures = row->failures;
+	f->max_attempts = row->max_attempts;
+	f->type = (uint16_t)m->type.n;
+	if (m->type.n)
+		memcpy(f->type_text, m->type.p, m->type.n);
+	memcpy(f->text, w->b->p + at, n);
+}
+
+static void
+write_given(struct json_out *w, const struct op_row *row, const struct message *m, struct flat_before *before)
+{
+	size_t at;
+
+	if (!before) {
+		flat_view_place(w, m->space, m->queue);
+		write_facts(w, row, m);
+		return;
+	}
+	write_place(w, m, &before->place);
+	at = w->b->n;
+	if (repeat_facts(w, &before->facts, row, m))
+		return;
+	write_facts(w, row, m);
+	keep_facts(w, at, row, m, &before->facts);
 }
 
 static void
@@ -226,14 +285,14 @@ write_payload(struct json_out *w, struct slice payload, enum flat_as as)
 
 void
 flat_view_claimed(struct json_out *w, const struct op_row *row, const struct message *m,
-		  struct slice checkpoint, enum flat_as as, struct flat_place *place)
+		  struct slice checkpoint, enum flat_as as, struct flat_before *before)
 {
 	flat_view_id(w, row->id);
 	write_receipt(w, row, m);
 	if (flat_view_has_payload(m))
 		write_payload(w, m->payload, as);
 	write_lease(w, row);
-	write_given(w, row, m, place);
+	write_given(w, row, m, before);
 	json_if_any(w, "checkpoint", checkpoint);
 }
 

@@ -17,7 +17,8 @@ void flat_view_place(struct json_out *w, struct slice space, struct slice queue)
 void flat_view_id(struct json_out *w, uint64_t id);
 
 enum {
-	FLAT_PLACE = 160 /* bytes of the three members, if the names are not long */
+	FLAT_PLACE = 160, /* bytes of the three members, if the names are not long */
+	FLAT_FACTS = 512  /* bytes of the members of struct flat_facts, unless the content type is long */
 };
 
 /* False: api/stream.h writes the payload as the last member. */
@@ -47,9 +48,27 @@ struct flat_place {
 	char text[FLAT_PLACE];
 };
 
-/* A claimed message: message, payload and lease. checkpoint: its state, JSON, or empty. place: of the answer, or NULL. */
+/* The members from `priority` to `deliver_after` that were written last, of a message without others there. Messages of one
+ * enqueue have them in common. Zeroed: nothing. */
+struct flat_facts {
+	size_t n; /* bytes of text */
+	slu_time accepted, sent, due;
+	int32_t prio;
+	uint16_t attempts, failures, max_attempts;
+	uint16_t type; /* bytes of the content type */
+	char type_text[MESSAGE_TYPE_MAX];
+	char text[FLAT_FACTS];
+};
+
+/* What messages of one answer have from the message before. */
+struct flat_before {
+	struct flat_place place;
+	struct flat_facts facts;
+};
+
+/* A claimed message: message, payload and lease. checkpoint: its state, JSON, or empty. before: of the answer, or NULL. */
 void flat_view_claimed(struct json_out *w, const struct op_row *row, const struct message *m, struct slice checkpoint,
-		       enum flat_as as, struct flat_place *place);
+		       enum flat_as as, struct flat_before *before);
 
 /* The same as an item of PACKED_MESSAGES (api/flat/packed.h), which has no receipt. */
 void flat_view_packed(struct buf *out, const struct op_row *row, const struct message *m, struct slice checkpoint);

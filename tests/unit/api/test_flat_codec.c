@@ -324,12 +324,12 @@ TEST(a_claimed_message_is_shown_whole)
 {
 	const struct op_row row = { .id = 4194305, .token = 12, .until = 31 * SLU_SEC, .prio = 3, .attempts = 2, .failures = 1, .max_attempts = 5, .state = MSG_LEASED };
 	const struct message m = { .accepted = SLU_SEC, .due = SLU_SEC, .space = SLICE("a"), .queue = SLICE("b"), .key = SLICE("k"), .correlation = SLICE("c"), .type = SLICE("t/x"), .attributes = SLICE("{\"x\":1}"), .payload = SLICE("hi") };
-	struct flat_place place = { 0 };
+	struct flat_before before = { 0 };
 	struct json_out w;
 	struct buf b;
 
 	buf_init(&b, 4096);
-	WRITTEN(b, w, { json_out_object(&w, NULL); flat_view_claimed(&w, &row, &m, (struct slice){ 0 }, FLAT_BASE64, &place);
+	WRITTEN(b, w, { json_out_object(&w, NULL); flat_view_claimed(&w, &row, &m, (struct slice){ 0 }, FLAT_BASE64, &before);
 			json_out_close(&w); });
 	CHECK_STR("{\"id\":4194305,\"uid\":\"018cc251-f401-7000-8010-000000000000\","
 		  "\"receipt\":\"AQEBAEAAAAAAAAwAAAAAAAAAYWLejTgT\","
@@ -367,7 +367,7 @@ TEST(messages_in_one_answer_have_their_own_names)
 		{ "ab", "cd" },
 	};
 	const struct op_row row = { .id = 4194305, .token = 12, .state = MSG_LEASED };
-	struct flat_place place = { 0 };
+	struct flat_before before = { 0 };
 	struct json_out w, want;
 	struct buf b, c;
 
@@ -382,8 +382,64 @@ TEST(messages_in_one_answer_have_their_own_names)
 
 		json_out_object(&w, NULL);
 		json_out_object(&want, NULL);
-		flat_view_claimed(&w, &row, &m, (struct slice){ 0 }, FLAT_BASE64, &place);
+		flat_view_claimed(&w, &row, &m, (struct slice){ 0 }, FLAT_BASE64, &before);
 		flat_view_claimed(&want, &row, &m, (struct slice){ 0 }, FLAT_BASE64, NULL);
+		json_out_close(&w);
+		json_out_close(&want);
+	}
+	json_out_close(&w);
+	json_out_close(&want);
+	CHECK_STR(buf_str(&c), buf_str(&b));
+	buf_release(&b);
+	buf_release(&c);
+}
+
+/* Each message differs from the one before in one fact, and the one after it in none. */
+TEST(messages_in_one_answer_have_their_own_facts)
+{
+	static const struct op_row plain = { .id = 4194305, .token = 12, .state = MSG_LEASED, .prio = 5, .attempts = 1, .max_attempts = 5 };
+	static const struct message usual = { .space = SLICE("a"), .queue = SLICE("b"), .accepted = SLU_SEC, .due = SLU_SEC };
+	struct op_row rows[6];
+	struct message messages[14];
+	struct flat_before before = { 0 };
+	struct json_out w, want;
+	struct buf b, c;
+
+	for (size_t i = 0; i < COUNT(rows); i++)
+		rows[i] = plain;
+	rows[1].prio = -7;
+	rows[2].attempts = 2;
+	rows[3].failures = 1;
+	rows[4].max_attempts = 6;
+	for (size_t i = 0; i < COUNT(messages); i++)
+		messages[i] = usual;
+	messages[1].accepted = 2 * SLU_SEC;
+	messages[2].due = 2 * SLU_SEC;
+	messages[3].type = SLICE("t/x");
+	messages[4].type = SLICE("t/y");
+	messages[5].key = SLICE("k");
+	messages[6].share = SLICE("s");
+	messages[7].correlation = SLICE("c");
+	messages[8].attributes = SLICE("{}");
+	messages[9].rule = SLICE("r");
+	messages[10].terms.batch = 7;
+	messages[11].source = SLICE("q");
+	messages[12].sent = 3 * SLU_SEC;
+	messages[13].terms.unique = UNIQUE_DONE;
+	buf_init(&b, 1 << 20);
+	buf_init(&c, 1 << 20);
+	json_out_init(&w, &b);
+	json_out_init(&want, &c);
+	json_out_array(&w, NULL);
+	json_out_array(&want, NULL);
+	for (size_t i = 0; i < COUNT(rows) * COUNT(messages) * 2; i++) {
+		const struct op_row *const row = &rows[i / 2 % COUNT(rows)];
+		const struct message *const m = &messages[i / 2 / COUNT(rows)];
+
+		json_out_object(&w, NULL);
+		json_out_object(&want, NULL);
+		flat_view_claimed(&w, row, m, (struct slice){ 0 }, FLAT_BASE64, &before);
+		flat_view_claimed(&want, row, m, (struct slice){ 0 }, FLAT_BASE64, NULL);
 		json_out_close(&w);
 		json_out_close(&want);
 	}
@@ -554,6 +610,26 @@ TEST(settling_many_has_an_index)
 	CHECK_CONTAINS("item 1: id: invalid value \"x\"; expected an id: a number or a UUID", err.text);
 	CHECK_EQ(SLU_EINVAL, flat_settle_decode(&s, &memory, SLICE("[]"), &index, &err));
 	CHECK_EQ(-1, index);
+}
+
+TEST(an_ack_that_succeeds_has_the_members_of_an_outcome)
+{
+	static const uint64_t ids[] = { 1, 4194305, 1ull << 62 };
+	struct json_out w;
+	struct buf b, c;
+
+	buf_init(&b, 4096);
+	buf_init(&c, 4096);
+	EACH(i, ids) {
+		const struct op_item item = { .id = ids[i] };
+
+		WRITTEN(b, w, flat_settle_outcome(OP_ACK, &item, 0, &w));
+		WRITTEN(c, w, { json_out_object(&w, NULL); flat_settle_write(OP_ACK, &item, 0, "", &w);
+				json_out_close(&w); });
+		CHECK_STR(buf_str(&c), buf_str(&b));
+	}
+	buf_release(&b);
+	buf_release(&c);
 }
 
 TEST(an_outcome_has_status_and_code)
