@@ -93,7 +93,7 @@ pass(struct pass *p, struct slice namespace)
 {
 	unsigned right;
 
-	if (p->last.n > 0 && slice_eq(p->last, namespace))
+	if (p->last.n > 0 && (slice_is(p->last, namespace) || slice_eq(p->last, namespace)))
 		return true;
 	right = missing(p->apicall, namespace);
 	if (right) {

@@ -467,7 +467,7 @@ void
 dispatch_gone(struct dispatch *d, uint64_t id)
 {
 	const struct want want = { .kind = OP_WAIT_RESULT, .id = id };
-	struct waitlist *waitlist = find_waitlist(d, &want);
+	struct waitlist *waitlist = list_is_empty(&d->results) ? NULL : find_waitlist(d, &want);
 
 	if (waitlist)
 		mark(d, waitlist, UINT32_MAX);
