@@ -381,6 +381,7 @@ take_digits(const char *p, const char *end, uint64_t *out)
 		const unsigned found = parse_digits_of(word);
 		const unsigned n = found < (size_t)(sure - p) ? found : (unsigned)(sure - p);
 
+		assert(n <= 8);
 		if (n == 0)
 			break;
 		v = v * powers[n] + parse_value_of(word << (64 - 8 * n)); /* leading zeros */
