@@ -193,13 +193,21 @@ left_by(uint32_t size, enum wal_use use)
 	return use == WAL_SETTLE ? size / LEFT_OF_LAST : 0;
 }
 
+/* Whether the open segment is not the last one: a segment is planned behind it. */
+static bool
+is_followed(const struct wal *w)
+{
+	return w->n_planned + 1 > w->group.n_pieces;
+}
+
 /* Whether the open segment has room, and no segment must be planned: true for nearly every record.
  * It may miss a record of WAL_SETTLE that fits, because segments may be smaller than the largest. */
 static bool
 fits_here(const struct wal *w, enum wal_use use, uint64_t bytes, uint64_t rest)
 {
-	return bytes + left_by(w->conf.segment_size, use) <= rest &&
-	       (use != WAL_NEW || w->reserve_there);
+	const uint64_t left = is_followed(w) ? 0 : left_by(w->conf.segment_size, use);
+
+	return bytes + left <= rest && (use != WAL_NEW || w->reserve_there);
 }
 
 /* Whether everything that wal_reserve would do is done: true for nearly every record. */
