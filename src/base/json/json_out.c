@@ -274,22 +274,22 @@ json_out_put_str(struct json_out *w, struct slice text)
 }
 
 void
-json_out_base64(struct json_out *w, const char *name, struct slice bytes)
+json_out_slow_base64(struct json_out *w, struct slice name, struct slice bytes)
 {
 	char *p;
 
-	begin(w, name);
+	json_out_begin(w, name);
 	p = add_quoted(w->b, base64_text(bytes.n));
 	if (p)
 		base64_encode(bytes, p);
 }
 
 void
-json_out_base64url(struct json_out *w, const char *name, struct slice bytes)
+json_out_slow_base64url(struct json_out *w, struct slice name, struct slice bytes)
 {
 	char *p;
 
-	begin(w, name);
+	json_out_begin(w, name);
 	p = add_quoted(w->b, base64url_text(bytes.n));
 	if (p)
 		base64url_encode(bytes, p);

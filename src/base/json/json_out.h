@@ -18,6 +18,7 @@
 #ifndef BASE_JSON_JSON_OUT_H
 #define BASE_JSON_JSON_OUT_H
 
+#include "base/base64.h"
 #include "base/json/digits.h"
 #include "base/rfc3339.h"
 
@@ -194,8 +195,38 @@ json_out_time(struct json_out *w, const char *name, slu_time t) /* RFC 3339 */
 	json_out_past(w, p + m->n + 2);
 }
 
-void json_out_base64(struct json_out *w, const char *name, struct slice bytes);
-void json_out_base64url(struct json_out *w, const char *name, struct slice bytes);
+void json_out_slow_base64(struct json_out *w, struct slice name, struct slice bytes);
+void json_out_slow_base64url(struct json_out *w, struct slice name, struct slice bytes);
+
+JSON_OUT_INLINE void
+json_out_base64(struct json_out *w, const char *name, struct slice bytes)
+{
+	const size_t n = base64_text(bytes.n);
+	char *const p = json_out_room(w, json_out_own(name), n + 2);
+
+	if (!p) {
+		json_out_slow_base64(w, json_out_own(name), bytes);
+		return;
+	}
+	p[0] = p[n + 1] = '"';
+	base64_encode(bytes, p + 1);
+	json_out_past(w, p + n + 2);
+}
+
+JSON_OUT_INLINE void
+json_out_base64url(struct json_out *w, const char *name, struct slice bytes)
+{
+	const size_t n = base64url_text(bytes.n);
+	char *const p = json_out_room(w, json_out_own(name), n + 2);
+
+	if (!p) {
+		json_out_slow_base64url(w, json_out_own(name), bytes);
+		return;
+	}
+	p[0] = p[n + 1] = '"';
+	base64url_encode(bytes, p + 1);
+	json_out_past(w, p + n + 2);
+}
 
 /* The same in parts. All but the last have a multiple of 3 bytes. The caller may empty the buffer
  * between them:
