@@ -243,7 +243,6 @@ ledger_tick(struct ledger *l, slu_time now, uint32_t *budget, struct change *out
 {
 	slu_time at;
 
-	*out = ledger_begin(l, CHANGE_NONE, now);
 	if (ledger_breaker_next(l, now, out))
 		return true; /* of a lease that has just ended */
 	while (*budget > 0) {
@@ -251,6 +250,7 @@ ledger_tick(struct ledger *l, slu_time now, uint32_t *budget, struct change *out
 
 		if (source == SOURCE_NONE || at > now)
 			return false;
+		*out = ledger_begin(l, CHANGE_NONE, now);
 		if (step(l, source, now, budget, out))
 			return true;
 	}
