@@ -270,6 +270,9 @@ add_item(struct form_puts *e, struct arena *a, struct json *r, const struct item
 	add_all_copies(e, a, r, &whole);
 }
 
+static _Thread_local struct json_habit habit; /* of items */
+
+/* again: of an array; NULL: the item is alone. */
 static void
 decode_item(struct form_puts *e, struct arena *a, struct json *r, struct json_again *again)
 {
@@ -280,7 +283,8 @@ decode_item(struct form_puts *e, struct arena *a, struct json *r, struct json_ag
 		json_fail(r, SLU_ENOMEM, r->p, "out of memory");
 		return;
 	}
-	given = json_fields_again(r, fields, COUNT(fields), JSON_STRICT, again, item);
+	given = again ? json_fields_again(r, fields, COUNT(fields), JSON_STRICT, again, item)
+		      : json_fields_habit(r, fields, COUNT(fields), JSON_STRICT, &habit, item);
 	take_payload(r, item, given);
 	finish_item(r, a, given, item);
 	add_item(e, a, r, item);
@@ -289,7 +293,6 @@ decode_item(struct form_puts *e, struct arena *a, struct json *r, struct json_ag
 static void
 decode_items(struct form_puts *e, struct arena *a, struct json *r)
 {
-	static _Thread_local struct json_habit habit;
 	struct json_again again = { .habit = &habit };
 	uint32_t n = 0;
 

@@ -210,7 +210,9 @@ new_items(struct arena *a, size_t n)
 	return arena_alloc(a, n * sizeof(struct op_item) + (sizeof(struct settle_item) - sizeof(struct op_item)));
 }
 
-/* Decodes the next item of the body, at s->n. */
+static _Thread_local struct json_habit habits[OP_VERBS];
+
+/* Decodes the next item of the body, at s->n. again: of an array; NULL: the item is alone. */
 static void
 decode_item(struct flat_settle *s, struct json *r, struct json_again *again)
 {
@@ -223,7 +225,8 @@ decode_item(struct flat_settle *s, struct json *r, struct json_again *again)
 	item->op.time = t->time;
 	(void)json_peek(r); /* json_fields checks its type */
 	object = r->p;
-	given = json_fields_again(r, t->fields, t->n, JSON_STRICT, again, item);
+	given = again ? json_fields_again(r, t->fields, t->n, JSON_STRICT, again, item)
+		      : json_fields_habit(r, t->fields, t->n, JSON_STRICT, &habits[s->verb], item);
 	check_given(r, object, given);
 	check_times(r, &item->op);
 	take_which(item, given);
@@ -235,7 +238,6 @@ decode_item(struct flat_settle *s, struct json *r, struct json_again *again)
 static void
 decode_items(struct flat_settle *s, struct json *r)
 {
-	static _Thread_local struct json_habit habits[OP_VERBS];
 	struct json_again again = { .habit = &habits[s->verb] };
 
 	json_array(r);

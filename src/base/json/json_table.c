@@ -113,7 +113,8 @@ struct object {
 	void *out;
 	const char *brace; /* where it begins */
 	struct json_seen seen;
-	size_t last; /* 1 + the row that was read last; 0: none */
+	size_t last;              /* 1 + the row that was read last; 0: none */
+	struct json_habit *habit; /* NULL: not known */
 	struct json_again *again;
 	enum again_state state;
 };
@@ -122,16 +123,16 @@ struct object {
 static size_t
 guess(const struct object *o)
 {
-	if (o->again)
-		return o->again->habit->next[o->last];
+	if (o->habit)
+		return o->habit->next[o->last];
 	return o->last < o->n ? o->last : 0;
 }
 
 static void
 note_row(struct object *o, size_t row)
 {
-	if (o->again)
-		o->again->habit->next[o->last] = (uint8_t)row;
+	if (o->habit)
+		o->habit->next[o->last] = (uint8_t)row;
 	o->last = row + 1;
 }
 
@@ -226,10 +227,11 @@ read_row(struct object *o, size_t row, bool also, const char *begin)
 static void
 read_member(struct object *o, enum json_unknown unknown, size_t first, const struct json_str *name)
 {
-	size_t row = find(o->fields, o->n, first, name);
-	const bool also = row == o->n;
+	const bool guessed = o->n > 0 && o->fields[first].also.n > 0 && json_str_is(name, o->fields[first].also);
+	size_t row = guessed ? first : find(o->fields, o->n, first, name);
+	const bool also = guessed || row == o->n;
 
-	if (also)
+	if (row == o->n)
 		row = find_also(o->fields, o->n, name);
 	if (row < o->n)
 		read_row(o, row, also, name->raw.p - 1);
@@ -294,7 +296,7 @@ read_next(struct object *o, enum json_unknown unknown)
 static bool
 has_required(const struct object *o)
 {
-	struct json_habit *const habit = o->again->habit;
+	struct json_habit *const habit = o->habit;
 
 	if (habit->n != o->n) {
 		habit->n = o->n;
@@ -305,28 +307,43 @@ has_required(const struct object *o)
 	return (habit->required & ~o->seen.given) == 0;
 }
 
+static uint64_t
+read_object(struct object *o, enum json_unknown unknown)
+{
+	assert(o->n <= 64);
+	enter(o);
+	do {
+		if (o->again && o->state == AGAIN_NONE)
+			copy_again(o);
+	} while (read_next(o, unknown));
+	if (!o->habit || !has_required(o))
+		check_required(o->r, o->fields, o->n, o->brace, o->seen.given);
+	return o->r->state == JSON_FAILED ? 0 : o->seen.given;
+}
+
 uint64_t
 json_fields_again(struct json *r, const struct json_field *fields, size_t n,
 		  enum json_unknown unknown, struct json_again *again, void *out)
 {
-	struct object o = { .r = r, .fields = fields, .n = n, .out = out, .again = again };
+	struct object o = { .r = r, .fields = fields, .n = n, .out = out, .habit = again->habit, .again = again };
 
-	assert(n <= 64);
-	enter(&o);
-	do {
-		if (again && o.state == AGAIN_NONE)
-			copy_again(&o);
-	} while (read_next(&o, unknown));
-	if (!again || !has_required(&o))
-		check_required(r, fields, n, o.brace, o.seen.given);
-	return r->state == JSON_FAILED ? 0 : o.seen.given;
+	return read_object(&o, unknown);
+}
+
+uint64_t
+json_fields_habit(struct json *r, const struct json_field *fields, size_t n,
+		  enum json_unknown unknown, struct json_habit *habit, void *out)
+{
+	struct object o = { .r = r, .fields = fields, .n = n, .out = out, .habit = habit };
+
+	return read_object(&o, unknown);
 }
 
 uint64_t
 json_fields(struct json *r, const struct json_field *fields, size_t n,
 	    enum json_unknown unknown, void *out)
 {
-	return json_fields_again(r, fields, n, unknown, NULL, out);
+	return json_fields_habit(r, fields, n, unknown, NULL, out);
 }
 
 /* For rows without min and max. */

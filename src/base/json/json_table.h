@@ -116,6 +116,10 @@ struct json_again {
 uint64_t json_fields(struct json *r, const struct json_field *fields, size_t n,
 		     enum json_unknown unknown, void *out);
 
+/* The same with a habit that the caller keeps for other objects of the table. */
+uint64_t json_fields_habit(struct json *r, const struct json_field *fields, size_t n,
+			   enum json_unknown unknown, struct json_habit *habit, void *out);
+
 /* The same for the objects of one array, with one `again` for all of them. */
 uint64_t json_fields_again(struct json *r, const struct json_field *fields, size_t n,
 			   enum json_unknown unknown, struct json_again *again, void *out);
