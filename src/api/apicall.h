@@ -40,7 +40,7 @@
 #include <stdalign.h>
 
 enum {
-	APICALL_ROOM = 2048 /* enough for a message or two */
+	APICALL_ROOM = 3072 /* enough for a message or two */
 };
 
 /* The ids that a client gave to its request, or NULL. */
