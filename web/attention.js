@@ -3,14 +3,14 @@ import { h } from './dom.js';
 import { skew } from './api.js';
 import { duration, number, plural, rate } from './format.js';
 import { nameOf, rateOf } from './samples.js';
-import { pause, pauseText } from './pause.js';
+import { pause, pauseText, rest } from './pause.js';
 import { act, card, href, pill, queueLink } from './ui.js';
 
 const OLD_MS = 5 * 60e3;    // a ready message that waits longer needs attention
 const ALONE_MS = 30e3;      // the same, if nothing takes messages
 const SKEW_MS = 5e3;
 const SHOWN = 12;
-const KINDS = { bad: 'Problem', warn: 'Look', paused: 'Paused' };
+const KINDS = { bad: 'Problem', warn: 'Look', paused: 'Paused', draining: 'Draining', drained: 'Drained' };
 
 const shardName = (names) => (names.length ? `${names.length > 1 ? 'Shards' : 'Shard'} ${names.join(', ')}` : 'Server');
 
@@ -55,6 +55,7 @@ function ofQueue(q) {
     q.damaged && { rank: 1, kind: 'bad', why: `${plural(q.damaged, 'damaged message')}: their bytes on disk have changed`, ...look(href(['messages'], { q: `queue:${nameOf(q)} state:damaged` }), 'Messages') },
     growth > 0 ? { rank: 2, kind: 'bad', why: `dead letters rise by ${rate(growth)} a second; ${number(q.dead)} now`, ...dead } : q.dead && { rank: 6, kind: 'warn', why: plural(q.dead, 'dead letter'), ...dead },
     q.paused && q.ready && { rank: 4, kind: 'paused', why: `${pauseText(q)}, with ${number(q.ready)} ready`, resume: true },
+    q.draining && { rank: 5, kind: rest(q) ? 'draining' : 'drained', why: `refuses new messages; ${rest(q) ? `${plural(rest(q), 'message')} left` : 'nothing is left'}`, resume: true },
     waiting(q),
     q.warning && { rank: 5, kind: 'warn', why: `deeper than its warn_depth: ${number(q.total - q.dead)}`, ...look(href(['queue', q.namespace, q.queue], { tab: 'settings' }), 'Settings') },
   ].filter(Boolean).map((a) => ({ ...a, q }));

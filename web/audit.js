@@ -2,7 +2,7 @@
 import { h } from './dom.js';
 import { get, may, post } from './api.js';
 import { number, when } from './format.js';
-import { set, was } from './pause.js';
+import { restore } from './pause.js';
 import { table } from './table.js';
 import { act, app, command, empty, head, href, toast } from './ui.js';
 
@@ -19,16 +19,16 @@ export function changeOf({ before, after }) {
 async function undo({ verb, namespace, queue, before, after }) {
   const place = { namespace, queue }, policy = verb === 'policy_set';
   const now = await get(policy ? '/v1/admin/queue/policy' : '/v1/admin/queue', place);
-  const changed = Object.keys(after).find((name) => JSON.stringify(now[name]) !== JSON.stringify(after[name]));
+  const changed = Object.keys({ ...before, ...after }).find((name) => JSON.stringify(now[name]) !== JSON.stringify(after[name]));
   if (changed) throw new Error(`${changed} has changed since; not undone.`);
   if (policy) await post('/v1/admin/queue/policy', before, place);
-  else await set(place, before.paused, before.paused ? was(before) : {});
+  else await restore({ ...place, ...before }, { paused: 'paused' in before, draining: 'draining' in before || 'draining' in after });
   toast(`${namespace}/${queue} is as it was before.`);
   app.refresh();
 }
 
 const canUndo = (l) => l.outcome === 'ok' && l.queue && l.before && l.after && !l.after.more && may('admin', l.namespace) &&
-  (l.verb === 'policy_set' ? Object.keys(l.before).length > 0 && !('paused' in l.before) : l.verb === 'pause' && 'paused' in l.before);
+  (l.verb === 'policy_set' ? Object.keys(l.before).length > 0 && !('paused' in l.before) : l.verb === 'pause' && ['paused', 'draining'].some((name) => name in l.before || name in l.after));
 
 export async function load(route, signal) {
   const { who, verb, namespace, queue } = route.params;

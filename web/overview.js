@@ -94,7 +94,7 @@ function busiest({ rows, more }) {
   const order = [...rows].sort((a, b) => (rateOf(nameOf(b), 'accepted') || 0) - (rateOf(nameOf(a), 'accepted') || 0) || b.total - a.total).slice(0, 8);
   return card('Busiest queues', wide('Busiest queues', h('table', { class: 'table' }, h('caption', { class: 'hidden' }, 'Busiest queues'),
     h('thead', null, h('tr', null, ['Queue', 'Ready', 'In flight', 'Dead', 'In/s', 'Done/s', 'Backlog'].map((t, i) => h('th', { scope: 'col', class: i && i < 6 && 'num' }, t)))),
-    h('tbody', null, order.map((q) => h('tr', { 'data-k': nameOf(q) }, h('th', { scope: 'row' }, queueLink(q), q.paused && pill('paused')),
+    h('tbody', null, order.map((q) => h('tr', { 'data-k': nameOf(q) }, h('th', { scope: 'row' }, queueLink(q), q.paused && pill('paused'), q.draining && pill('draining')),
       [q.ready, q.leased, q.dead].map((n) => h('td', { class: `num ${n ? '' : 'zero'}` }, short(n))),
       ['accepted', 'finished'].map((c) => h('td', { class: 'num' }, rate(rateOf(nameOf(q), c)))),
       h('td', null, spark(seriesOf(nameOf(q), 'depth'), `backlog of ${nameOf(q)}`, 'ready'))))))),

@@ -4,7 +4,7 @@ import { get, has, may, post, put, remove } from './api.js';
 import { chart, columns, stack } from './charts.js';
 import { clock, duration, number, plural, rate, short, when } from './format.js';
 import { history, nameOf, noteQueues, rateOf, seriesOf } from './samples.js';
-import { pause, pauseDialog, pauseNote, stateOf } from './pause.js';
+import { drainDialog, pause, pauseDialog, pills, stateNotes } from './pause.js';
 import { act, app, ask, card, command, empty, facts, head, href, pill, sendDialog, tabs, toast, wide } from './ui.js';
 import { keysOf, keysView } from './keys.js';
 import { messageTable } from './messages.js';
@@ -38,8 +38,9 @@ export async function load(route, signal) {
 function actions(q) {
   const { namespace } = q, place = { namespace, queue: q.queue };
   return [
-    act(q.paused ? 'Resume' : 'Pause', () => pause(q, !q.paused), { namespace, key: 'p' }),
+    act(q.paused || q.draining ? 'Resume' : 'Pause', () => pause(q, !q.paused && !q.draining), { namespace, key: 'p' }),
     act('Pause for …', () => pauseDialog([q]), { namespace }),
+    !q.draining && act('Drain', () => drainDialog([q]), { namespace }),
     act('Send', () => sendDialog(q), { namespace, right: 'write', key: 'e' }),
     act('Purge', () => ask({
       title: `Purge ${nameOf(q)}`, danger: true, confirm: 'Purge', typed: q.queue,
@@ -150,7 +151,7 @@ function edit(q, name, value) {
   });
 }
 
-const own = (policy) => Object.entries(policy).filter(([name]) => !['namespace', 'topic', 'queue', 'paused'].includes(name));
+const own = (policy) => Object.entries(policy).filter(([name]) => !['namespace', 'topic', 'queue', 'paused', 'draining'].includes(name));
 
 function copySettings(q) {
   ask({
@@ -189,7 +190,7 @@ export function view({ q, past, more, tab }, route) {
   const content = { messages: () => messagesTab(q, more, route), keys: () => (more ? keysView(more, { path: route.path, params: route.params }) : empty('No list of keys', 'This server has none.')), shares: () => sharesView(q, more[1], more[0], SAMPLE), due: () => dueTab(q, more), settings: () => settingsTab(q, more, route), limits: () => limitsTab(q, more),
     consumers: () => workerTable(more.workers) };
   return h('div', null,
-    head([h('span', { class: 'ns' }, `${q.namespace}/`), q.display_topic || q.queue, ' ', pill(stateOf(q))], actions(q)), pauseNote(q),
+    head([h('span', { class: 'ns' }, `${q.namespace}/`), q.display_topic || q.queue, ' ', pills(q)], actions(q)), stateNotes(q),
     counts(q), plot(q, past, route), tabs(tab, names, (id) => href(['queue', q.namespace, q.queue], { tab: id })), (content[tab] || content.messages)());
 }
 

@@ -6,7 +6,7 @@ import { gauge, spark } from './charts.js';
 import { duration, number, plural, rate, short } from './format.js';
 import { nameOf, noteQueues, rateOf, seriesOf } from './samples.js';
 import { selected, table } from './table.js';
-import { pause, pauseDialog, statePill } from './pause.js';
+import { drainDialog, pause, pauseDialog, statePill } from './pause.js';
 import { act, app, ask, attempt, head, href, pill, queueLink, sendDialog, toast } from './ui.js';
 import { welcome } from './overview.js';
 
@@ -42,7 +42,7 @@ const speed = (id, label, counter) => ({ id, label, num: true, value: (q) => rat
 
 const COLUMNS = [
   { id: 'name', label: 'Queue', value: nameOf, cell: (q) => queueLink(q) },
-  { id: 'state', label: 'State', value: (q) => Number(q.paused), cell: (q) => [statePill(q), q.warning && pill('warn', 'deep')] },
+  { id: 'state', label: 'State', value: (q) => 2 * Number(q.paused) + Number(Boolean(q.draining)), cell: (q) => [statePill(q), q.warning && pill('warn', 'deep')] },
   count('ready', 'Ready'), count('delayed', 'Delayed'), count('leased', 'In flight', 'leased by a consumer'),
   count('held', 'Held', 'behind another message of their key'), count('dead', 'Dead'),
   { id: 'oldest', label: 'Oldest', num: true, title: 'how long the oldest ready message has waited', value: (q) => q.oldest_ready_ms ?? null, cell: (q) => duration(q.oldest_ready_ms) },
@@ -85,7 +85,7 @@ export function view(data, route) {
       h('input', { type: 'search', id: 'filter', class: 'grow', placeholder: 'Filter by name', 'aria-label': 'Filter by name', value: filter,
         oninput: (e) => history.replaceState(null, '', href(['queues'], { ...route.params, q: e.target.value })) || app.refresh() }),
       picker(route, hidden, known),
-      chosen.length > 0 && [act(`Pause ${chosen.length}`, () => both(true), { namespace: chosen[0].namespace, key: 'p' }), act(`Pause ${chosen.length} for …`, () => pauseDialog(chosen, () => selected.clear()), { namespace: chosen[0].namespace }), act(`Resume ${chosen.length}`, () => both(false), { namespace: chosen[0].namespace }), act(`Purge ${chosen.length}`, purge, { namespace: chosen[0].namespace, kind: 'danger' })],
+      chosen.length > 0 && [act(`Pause ${chosen.length}`, () => both(true), { namespace: chosen[0].namespace, key: 'p' }), act(`Pause ${chosen.length} for …`, () => pauseDialog(chosen, () => selected.clear()), { namespace: chosen[0].namespace }), act(`Drain ${chosen.length}`, () => drainDialog(chosen, () => selected.clear()), { namespace: chosen[0].namespace }), act(`Resume ${chosen.length}`, () => both(false), { namespace: chosen[0].namespace }), act(`Purge ${chosen.length}`, purge, { namespace: chosen[0].namespace, kind: 'danger' })],
       h('button', { type: 'button', class: 'btn', onclick: () => download(chosen.length ? chosen : rows, 'queues.ndjson') }, 'Export'),
       h('span', { class: 'muted', 'aria-live': 'polite' }, rows.length === data.rows.length && !data.more ? plural(rows.length, 'queue') : `${number(rows.length)} of ${number(data.rows.length)}${data.more ? ' loaded' : ''}`)),
     table({ columns, rows: rows.slice(0, 500), keyOf: nameOf, sort, path: ['queues'], params: route.params, select: may('admin', rows[0]?.namespace) && app.redraw, caption: 'Queues' }),

@@ -11,7 +11,7 @@ export const href = (path, params) => {
 };
 
 const GLYPHS = {
-  ready: '●', delayed: '◔', leased: '▶', processing: '▶', held: '∥', dead: '✕', damaged: '!', running: '▶', paused: 'Ⅱ',
+  ready: '●', delayed: '◔', leased: '▶', processing: '▶', held: '∥', dead: '✕', damaged: '!', running: '▶', paused: 'Ⅱ', draining: '▽', drained: '▽',
   quiet: '◌', stop: '■', done: '✓', canceled: '⊘', stopped: '!', ok: '✓', warn: '!', bad: '✕', idle: '○',
 };
 

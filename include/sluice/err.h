@@ -64,7 +64,8 @@ enum slu_retry_hint {
 	X(ESPANS,     1029, "spans_shards",    400, NO,  "the queues are on several shards") \
 	X(ETOGETHER,  1030, "not_together",    409, NO,  "cannot be one step with the message; nothing was done") \
 	X(EOUTBOX,    1031, "outbox_full",     503, YES, "too many messages are on their way to another shard") \
-	X(ESTOP,      1032, "message_canceled", 409, NO, "the message was canceled; stop its work and settle it")
+	X(ESTOP,      1032, "message_canceled", 409, NO, "the message was canceled; stop its work and settle it") \
+	X(EDRAINING,  1033, "queue_draining",  409, NO,  "the queue is being drained and takes no new messages")
 /* clang-format on */
 
 /* All codes are above any errno, so that a task may return an errno value as a failure. */

@@ -48,6 +48,7 @@ struct slu_policy {
 	char rules[256];             /* of admission: "risk > 0.8: high; source in (a, b): delay 30s" */
 	char breakers[256];          /* "smtp: 5 in 1m, open 30s" */
 	char dead_letter_queue[136]; /* gets the dead letters; "": they stay */
+	bool draining;               /* accept no new messages (SLU_EDRAINING); those that wait are delivered */
 };
 
 /* Replaces all settings of the queue. They apply from the next claim, and to new messages. Returns SLU_EINVAL. */

@@ -86,7 +86,7 @@ QUEUE = {
     **COUNTS,
     **each(FLAG, "paused warning"),
 }
-PAUSE = {**each(TEXT, "paused_by pause_reason"), "paused_until": MOMENT}
+PAUSE = {**each(TEXT, "paused_by pause_reason"), "paused_until": MOMENT, "draining": FLAG}
 QUEUE_SHOWN = {
     **QUEUE,
     "since_start": whole(each(COUNT, "accepted delivered finished failed died")),
@@ -118,7 +118,7 @@ KNOBS = {
     **each(UINT32, "max_depth warn_depth dlq_max"),
     **each(integer(minimum=0, maximum=10**9), "max_rate burst"),
     "idempotency": string(enum=["first", "strict"]),
-    **each(FLAG, "require_lease paused"),
+    **each(FLAG, "require_lease paused draining"),
     "share_weights": string(maxLength=127),
     "rules": string(maxLength=255),
     "breakers": string(maxLength=255),
@@ -577,7 +577,7 @@ ROWS = [
               "The ids, in the order of the items."), **FULL,
          "404": error("No such batch in this namespace. Nothing was accepted."),
          "409": error("The queue is strict, and another payload was sent under an idempotency "
-                      "key; or the batch is closed. Nothing was accepted.")},
+                      "key; or the batch is closed; or the queue is drained. Nothing was accepted.")},
         [query("ids", string(enum=["uid"]), text="Answer UUIDs."),
          query("detail", string(enum=["0", "1"]), text="1: answer objects that say which items are duplicates."),
          query("atomic", FLAG, text="true: all items are accepted, or none, also over several shards.")],
@@ -689,8 +689,12 @@ ROWS = [
             **PLACE, "breaker": TEXT, "scope": SCOPE, "name": TEXT, "state": string(enum=["open", "closed"]),
             "until": MOMENT}), "The breaker."), **NO_SUCH},
         body="Breaker")),
+    ("post", "/v1/admin/queue/drain", admin(
+        "Drain", "Drain a queue: accept no new messages, and deliver those that wait",
+        {**ok("Paused", "The queue is being drained."), **NO_SUCH}, body="QueueName")),
     ("post", "/v1/admin/queue/resume", admin(
-        "Resume", "Resume a queue", {**ok("Paused", "The queue is not paused."), **NO_SUCH}, body="QueueName")),
+        "Resume", "Resume a queue: it delivers and accepts messages",
+        {**ok("Paused", "The queue is neither paused nor drained."), **NO_SUCH}, body="QueueName")),
     ("post", "/v1/admin/queue/purge", admin(
         "Purge", "Delete all messages that are neither leased nor dead",
         {**ok(whole({**PLACE, "purged": COUNT}), "How many."), **NO_SUCH}, body="QueueName")),

@@ -46,6 +46,7 @@ static const struct {
 	{ SLU_EINVAL, "BAD_FORMAT\r\n" },
 	{ SLU_ETOOBIG, "JOB_TOO_BIG\r\n" },
 	{ SLU_ECLOSED, "DRAINING\r\n" },
+	{ SLU_EDRAINING, "DRAINING\r\n" },
 	{ SLU_ENOMEM, "OUT_OF_MEMORY\r\n" },
 	{ SLU_EFULL, "OUT_OF_MEMORY\r\n" },
 	{ SLU_EQFULL, "OUT_OF_MEMORY\r\n" },

@@ -106,6 +106,7 @@ take_policy(const struct slu_policy *in, struct policy *out, struct slu_err *err
 	out->ttl = in->ttl;
 	out->dlq_retention = in->dlq_retention;
 	out->paused = in->paused;
+	out->draining = in->draining;
 	out->strict = in->strict;
 	take_numbers(in, out);
 	return take_texts(in, out, err) ? SLU_EINVAL : policy_check(out, err);
@@ -122,6 +123,7 @@ show_policy(const struct policy *in, struct slu_policy *out)
 		.max_attempts = in->max_attempts,
 		.has_retry = true,
 		.paused = in->paused,
+		.draining = in->draining,
 		.strict = in->strict,
 		.retry = in->retry,
 		.ttl = in->ttl,

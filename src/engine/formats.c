@@ -57,13 +57,13 @@ static bool
 has_new_setting(const struct op *op)
 {
 	return op->policy.share_weights[0] || op->policy.dead_letter_queue[0] || op->policy.rules[0] || op->policy.max_runtime ||
-	       op->policy.breakers[0] || policy_has_limits(&op->policy) || !pause_note_is_empty(&op->policy.pause);
+	       op->policy.breakers[0] || policy_has_limits(&op->policy) || !pause_note_is_empty(&op->policy.pause) || op->policy.draining;
 }
 
 static bool
-has_pause_note(const struct op *op)
+has_new_pause(const struct op *op)
 {
-	return !pause_note_is_empty(&op->policy.pause);
+	return !pause_note_is_empty(&op->policy.pause) || op->sets & OP_SETS_DRAIN;
 }
 
 static bool
@@ -112,7 +112,7 @@ static const struct {
 	{ 3, NO_RECORD, OP_ENQUEUE, has_new_field },
 	{ 3, NO_RECORD, OP_CLAIM, has_kinds },
 	{ 3, NO_RECORD, OP_POLICY_SET, has_new_setting },
-	{ 3, NO_RECORD, OP_PAUSE, has_pause_note },
+	{ 3, NO_RECORD, OP_PAUSE, has_new_pause },
 	{ FORMATS_KEY_DIGESTS, NO_RECORD, OP_MOVE, has_key_digest },
 };
 

@@ -147,6 +147,17 @@ op_fail(struct op *op, int rc, const struct slu_err *err)
 		(void)slu_fail(&op->err, (enum slu_code)rc, "%s", slu_err_row(rc)->text);
 }
 
+void
+op_set_pause(struct policy *to, const struct policy *from, uint8_t sets)
+{
+	if (!sets || sets & OP_SETS_PAUSE) {
+		to->paused = from->paused;
+		to->pause = from->pause;
+	}
+	if (sets & OP_SETS_DRAIN)
+		to->draining = from->draining;
+}
+
 static void
 copy_name(char out[static NAME_TEXT], const char *name)
 {

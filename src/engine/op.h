@@ -166,6 +166,7 @@ struct op_queue {
 				      * ledger_oldest */
 	uint32_t warn_depth;         /* of the policy */
 	bool paused;                 /* of the policy */
+	bool draining;               /* the same */
 	struct pause_note pause;     /* the same */
 	char letters[NAME_TEXT];     /* dead_letter_queue of the policy */
 	slu_time wait;               /* core/ledger/recent.h */
@@ -404,6 +405,15 @@ struct op_limits {
 	slu_time until;    /* HOLD: the end of the hold, or 0 */
 };
 
+/* What a PAUSE sets, as in op->policy. */
+enum op_sets {
+	OP_SETS_PAUSE = 1, /* policy.paused and policy.pause */
+	OP_SETS_DRAIN = 2  /* policy.draining */
+};
+
+/* Copies what the bits name, and leaves the rest. */
+void op_set_pause(struct policy *to, const struct policy *from, uint8_t sets);
+
 enum {
 	OP_WHY_ROWS = 2 /* WHY: the message, and the head of its key */
 };
@@ -535,6 +545,7 @@ struct op {
 				* once */
 	bool here;             /* STATS, TREND: of the shard that cursor names alone */
 	bool force;            /* FORGET: the messages go first, in whatever state they are */
+	uint8_t sets;          /* PAUSE: bits of enum op_sets; 0, of an earlier version: OP_SETS_PAUSE */
 
 	int rc;                /* OP-3 */
 	struct slu_err err;    /* OP-3 */

@@ -48,7 +48,7 @@ enum op_verb {
 			* (engine/outbox.h) is listed */
 	OP_PURGE,      /* removes all messages of a queue that are neither leased nor dead. A cursor other than 0: not
 			* finished, run it again (LANE-21 of broker/lane.h); its maker never sees one */
-	OP_PAUSE,      /* sets or clears policy.paused alone, of a queue that exists */
+	OP_PAUSE,      /* sets or clears policy.paused, policy.draining or both, of a queue that exists: op->sets */
 	OP_POLICY_GET, /* the policy of a queue; the default policy, if the queue does not exist */
 	OP_POLICY_SET, /* replaces the policy of a queue */
 	OP_FORGET,     /* removes a queue that exists, with all that it has. SLU_ENOTEMPTY: it has

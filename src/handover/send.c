@@ -87,6 +87,7 @@ handover_fate(int rc, int64_t index)
 		return HANDOVER_FATAL;
 	case SLU_EBUSY:
 	case SLU_EQFULL:
+	case SLU_EDRAINING:
 	case SLU_EMEMORY:
 	case SLU_EQUOTA:
 		return HANDOVER_RESTS;

@@ -197,6 +197,7 @@ static const struct op_field queue_fields[] = {
 	{ "paused_by", 14, FIELD_TEXT, AT(pause.by), 0, NO, QUEUE_ROWS, NULL },
 	{ "wait",      15, FIELD_TIME, AT(wait), 0, NO, QUEUE_ROWS, NULL },
 	{ "empty",     16, FIELD_TIME, AT(empty), 0, NO, QUEUE_ROWS, NULL },
+	{ "draining",  17, FIELD_BOOL, AT(draining), 0, NO, QUEUE_ROWS, NULL },
 	{ "letters",    20, FIELD_TEXT, AT(letters), 0, NO, QUEUE_ROWS, NULL },
 };
 #undef AT
@@ -407,6 +408,8 @@ const struct op_field op_fields[] = {
 	{ "pause_reason",  194, FIELD_TEXT,  AT(policy.pause.reason), 0, POLICIES, POLICIES, NULL },
 	{ "paused_by",     195, FIELD_TEXT,  AT(policy.pause.by), 0, POLICIES, POLICIES, NULL },
 	{ "of_storage",    196, FIELD_BOOL,  AT(trend.storage), 0, V(TREND), NO, NULL },
+	{ "draining",      197, FIELD_BOOL,  AT(policy.draining), 0, POLICIES, POLICIES, NULL },
+	{ "sets",          198, FIELD_U8,    AT(sets), OP_SETS_PAUSE | OP_SETS_DRAIN, V(PAUSE), NO, NULL },
 
 	{ "puts",          200, FIELD_LIST,  AT(puts), 0, PUTS, ENQUEUES, &list_puts },
 	{ "items",         201, FIELD_LIST,  AT(items), 0, ITEMS, ITEMS, &list_items },

@@ -180,6 +180,21 @@ def test_a_pause_has_a_reason_and_an_end(cli):
     assert cli.try_("queue", "pause", cli.queue, "--for", "soon").returncode == 2
 
 
+def test_a_queue_is_drained_and_resumed(cli):
+    cli.push("x")
+    cli("queue", "drain", cli.queue)
+    assert "DRAINING" in cli("queue", "list")
+    refused = cli.try_("push", cli.queue, "new")
+    assert refused.returncode == 1 and b"takes no new messages" in refused.stderr
+    still = cli.try_("queue", "drain", cli.queue, "--wait", "1ms")
+    assert still.returncode == 1 and b"still has 1 messages" in still.stderr
+    assert cli("pull", cli.queue, "--ack") == "x"
+    cli("queue", "drain", cli.queue, "--wait", "1m")
+    cli("queue", "resume", cli.queue)
+    cli.push("new")
+    assert "DRAINING" not in cli("queue", "list")
+
+
 # --- asking first ----------------------------------------------------------------
 
 def test_what_destroys_is_refused_without_yes_where_nobody_can_be_asked(cli):

@@ -124,6 +124,7 @@ ROUTES = {
     ("GET", "/v1/admin/history"): ("view", Q, None),
     ("GET", "/v1/admin/audit"): ("server", {}, None),
     ("POST", "/v1/admin/queue/pause"): ("admin", {}, Q),
+    ("POST", "/v1/admin/queue/drain"): ("admin", {}, Q),
     ("POST", "/v1/admin/queue/resume"): ("admin", {}, Q),
     ("POST", "/v1/admin/queue/purge"): ("admin", {}, Q),
     ("GET", "/v1/admin/queue/limits"): ("view", Q, None),

@@ -306,6 +306,18 @@ def test_a_watch_tells_how_it_is_and_every_change(client, producer, server):
     events.connection.close()
 
 
+def test_a_queue_that_is_drained_takes_no_messages(client, producer, server):
+    put(producer, b"1")
+    server.topic = "orders"
+    server.post("/v1/admin/queue/drain", server.here())
+    with pytest.raises(Refused) as caught:
+        put(producer, b"2")
+    assert (caught.value.status, caught.value.code) == (409, "queue_draining")
+    producer.ack(producer.take())
+    server.post("/v1/admin/queue/resume", server.here())
+    put(producer, b"2")
+
+
 def test_a_watch_sees_what_expires(client, producer):
     """LQ-34"""
     events = Events(client)

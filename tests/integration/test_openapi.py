@@ -341,7 +341,7 @@ def walk_admin(walk):
     walk.post(200, admin + "queue/breaker", {**HERE, "breaker": "b", "state": "closed"})
     walk.post(404, admin + "queue/breaker", {**HERE, "breaker": "none", "state": "closed"})
     walk.post(400, admin + "queue/breaker", {**HERE, "breaker": "b", "state": "x"})
-    for path in ("queue/pause", "queue/resume"):
+    for path in ("queue/pause", "queue/drain", "queue/resume"):
         walk.post(200, admin + path, HERE)
         walk.post(404, admin + path, NOWHERE)
         walk.post(400, admin + path, {})

@@ -13,6 +13,7 @@ static const struct route routes[] = {
 	{ "DELETE", "/v1/admin/queues/",      .handler = &admin_forget,       .query = QUERY_READ, .needs = RIGHT_ADMIN, .below = true, .vital = true },
 	{ "GET",  "/v1/admin/queue",          .handler = &admin_queue,        .query = QUERY_READ, .needs = NEEDS_VIEW, .vital = true },
 	{ "POST", "/v1/admin/queue/pause",    .handler = &admin_pause,        .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
+	{ "POST", "/v1/admin/queue/drain",    .handler = &admin_drain,        .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "POST", "/v1/admin/queue/resume",   .handler = &admin_resume,       .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "POST", "/v1/admin/queue/purge",    .handler = &admin_purge,        .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "GET",  "/v1/admin/queue/limits",   .handler = &admin_limits,       .query = QUERY_READ, .needs = NEEDS_VIEW, .vital = true },

@@ -94,6 +94,15 @@ answer_one(struct apicall *a)
 	apicall_reply_object(a, &w, 200);
 }
 
+static void
+write_state(struct json_out *w, bool paused, const struct pause_note *pause, bool draining)
+{
+	json_out_bool(w, "paused", paused);
+	flat_view_pause(w, pause);
+	if (draining)
+		json_out_bool(w, "draining", true);
+}
+
 /* For OP_PAUSE and OP_PURGE. */
 static void
 answer_change(struct apicall *a)
@@ -112,9 +121,7 @@ answer_change(struct apicall *a)
 	if (a->op.verb == OP_PURGE)
 		json_out_u64(&w, "purged", a->op.count);
 	else
-		json_out_bool(&w, "paused", a->op.policy.paused);
-	if (a->op.verb == OP_PAUSE)
-		flat_view_pause(&w, &a->op.policy.pause);
+		write_state(&w, a->op.policy.paused, &a->op.policy.pause, a->op.policy.draining);
 	apicall_reply_object(a, &w, 200);
 }
 
@@ -131,6 +138,7 @@ list(struct apicall *a)
 /* handler.arg */
 enum {
 	PAUSE,
+	DRAIN,
 	RESUME,
 	PURGE
 };
@@ -162,26 +170,34 @@ write_note(struct apicall *a, struct pause_note *out)
 static void
 note(struct apicall *a, const struct state *s)
 {
+	struct policy after = { .paused = s->before.paused, .pause = s->before.pause, .draining = s->before.draining };
 	struct change_note n;
 
 	if (!change_begin(a, &n))
 		return;
-	json_out_bool(&n.before, "paused", s->before.paused);
-	flat_view_pause(&n.before, &s->before.pause);
-	json_out_bool(&n.after, "paused", a->op.policy.paused);
-	flat_view_pause(&n.after, &a->op.policy.pause);
+	op_set_pause(&after, &a->op.policy, a->op.sets);
+	write_state(&n.before, s->before.paused, &s->before.pause, s->before.draining);
+	write_state(&n.after, after.paused, &after.pause, after.draining);
 	change_end(a, &n);
 }
 
 static void
 found(struct apicall *a)
 {
+	static const uint8_t sets[] = {
+		[PAUSE] = OP_SETS_PAUSE,
+		[DRAIN] = OP_SETS_DRAIN,
+		[RESUME] = OP_SETS_PAUSE | OP_SETS_DRAIN,
+		[PURGE] = 0,
+	};
 	const struct state *const s = a->state;
 
 	if (!is_there(a))
 		return;
 	apicall_op(a, &a->op, a->arg == PURGE ? OP_PURGE : OP_PAUSE, s->namespace, s->queue);
+	a->op.sets = sets[a->arg];
 	a->op.policy.paused = a->arg == PAUSE;
+	a->op.policy.draining = a->arg == DRAIN;
 	if (a->arg == PAUSE)
 		write_note(a, &a->op.policy.pause);
 	if (a->arg != PURGE)
@@ -236,5 +252,6 @@ one(struct apicall *a)
 const struct handler admin_queues = { list, sizeof(struct state), QUERY_ROWS(list_params) };
 const struct handler admin_queue = { one, sizeof(struct state), QUERY_ROWS(one_params) };
 const struct handler admin_pause = { stop, sizeof(struct state), BODY_ROWS(pause_params), .arg = PAUSE };
+const struct handler admin_drain = { change, sizeof(struct state), BODY_ROWS(one_params), .arg = DRAIN };
 const struct handler admin_resume = { change, sizeof(struct state), BODY_ROWS(one_params), .arg = RESUME };
 const struct handler admin_purge = { change, sizeof(struct state), BODY_ROWS(one_params), .arg = PURGE };

@@ -107,7 +107,7 @@ static const struct json_field fields[] = {
 	JSON_ROW("idempotency", read_idempotency, struct policy, strict),
 	JSON_FIELD(span, struct policy, dlq_retention, .max = API_DELAY_MAX),
 	JSON_ROW("dlq_max", read_u32, struct policy, dlq_max, .max = UINT32_MAX),
-	JSON_FIELDS(bool, struct policy, require_lease, paused),
+	JSON_FIELDS(bool, struct policy, require_lease, paused, draining),
 	JSON_ROW("share_weights", read_weights, struct policy, share_weights),
 	JSON_ROW("rules", read_rules, struct policy, rules),
 	JSON_ROW("breakers", read_rules, struct policy, breakers),
@@ -160,6 +160,7 @@ flat_policy_encode(const struct policy *p, struct json_out *w)
 	json_out_u64(w, "dlq_max", p->dlq_max);
 	json_out_bool(w, "require_lease", p->require_lease);
 	json_out_bool(w, "paused", p->paused);
+	json_out_bool(w, "draining", p->draining);
 	json_out_str(w, "share_weights", slice_of(p->share_weights));
 	json_out_str(w, "rules", slice_of(p->rules));
 	json_out_str(w, "breakers", slice_of(p->breakers));

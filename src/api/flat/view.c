@@ -445,6 +445,8 @@ flat_view_queue(struct json_out *w, const struct op_queue *q)
 	flat_view_counts(w, q);
 	json_out_bool(w, "paused", q->paused);
 	flat_view_pause(w, &q->pause);
+	if (q->draining)
+		json_out_bool(w, "draining", true);
 	json_out_bool(w, "warning", flat_view_warns(q));
 }
 

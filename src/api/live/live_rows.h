@@ -39,7 +39,7 @@ struct live_row {
 		struct ledger_totals totals;
 		uint32_t warn_depth;
 		uint64_t pause; /* a hash of its note */
-		bool paused, held;
+		bool paused, draining, held;
 	} counts;
 	struct slice text; /* JSON; n 0: the row has not changed since the first look */
 	uint32_t space_n;

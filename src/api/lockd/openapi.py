@@ -131,6 +131,7 @@ def enqueue():
     """Its body has two parts."""
     row = queues("Enqueue", "Accept a message; the answer comes when it is on disk", {
         "200": answer(ref("LockdEnqueued"), "The message is in the queue."),
+        "409": error("queue_draining: the queue takes no new messages."),
         "413": error("payload_too_large: more than 1 GiB, or than the limit says.")},
         None, [QUEUE])
     parts = {"type": "object", "required": ["meta"], "properties": {

@@ -394,8 +394,7 @@ all_answered(struct follow *r)
 
 		op->verb = OP_POLICY_SET; /* the queue does not exist there yet: it has the default policy */
 		op->policy = policy_default;
-		op->policy.paused = asked.paused;
-		op->policy.pause = asked.pause;
+		op_set_pause(&op->policy, &asked, op->sets);
 		return FOLLOW_ON;
 	}
 	if (r->some)

@@ -1,16 +1,24 @@
 /*
- * queue.c - `sluice queue`: list, show, set, pause, resume and purge queues.
+ * queue.c - `sluice queue`: list, show, set, pause, drain, resume and purge queues.
  */
 #include "cli/lib/knobs.h"
 #include "cli/lib/names.h"
+#include "cli/lib/progress.h"
 #include "cli/lib/rows.h"
 
+#include "base/clock.h"
 #include "base/json/json.h"
 #include "base/json/json_out.h"
 #include "base/json/json_table.h"
 #include "base/parse.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+enum {
+	LOOK = 500 * 1000 * 1000 /* ns between two looks */
+};
 
 static const struct column columns[] = {
 	{ "display_namespace", "NAMESPACE", COLUMN_TEXT },
@@ -25,6 +33,7 @@ static const struct column columns[] = {
 	{ "paused", "PAUSED", COLUMN_TEXT },
 	{ "paused_until", "UNTIL", COLUMN_MAYBE },
 	{ "pause_reason", "REASON", COLUMN_MAYBE },
+	{ "draining", "DRAINING", COLUMN_MAYBE },
 };
 
 /* --- list ----------------------------------------------------------------------- */
@@ -198,10 +207,10 @@ const struct command cli_queue_set = {
 	.text = "Changes knobs of a queue; the other knobs do not change. Knobs: lease,\n"
 		"max_attempts, retry.kind, retry.base, retry.max, retry.jitter, ttl, max_depth,\n"
 		"warn_depth, max_rate, burst, idempotency_window, idempotency, dlq_retention,\n"
-		"dlq_max, require_lease, paused, share_weights, concurrency, share_concurrency,\n"
-		"rate, rate_burst, share_rate, share_rate_burst, key_rate, key_rate_burst,\n"
-		"limit_attribute, attribute_concurrency, attribute_rate, attribute_rate_burst,\n"
-		"dead_letter_queue, breakers, rules, max_runtime.\n"
+		"dlq_max, require_lease, paused, draining, share_weights, concurrency,\n"
+		"share_concurrency, rate, rate_burst, share_rate, share_rate_burst, key_rate,\n"
+		"key_rate_burst, limit_attribute, attribute_concurrency, attribute_rate,\n"
+		"attribute_rate_burst, dead_letter_queue, breakers, rules, max_runtime.\n"
 		"docs/api.md describes them.\n",
 	.examples = "  sluice queue set mail max_attempts=10 lease=1m\n"
 		    "  sluice queue set mail retry.kind=linear retry.base=5s\n"
@@ -213,7 +222,7 @@ const struct command cli_queue_set = {
 	.run = set,
 };
 
-/* --- pause, resume, purge ------------------------------------------------------- */
+/* --- pause, drain, resume, purge ------------------------------------------------------- */
 
 /* POST the name of the queue to /v1/admin/queue/VERB; the verb is the command's. */
 static int
@@ -276,35 +285,88 @@ const struct command cli_queue_pause = {
 
 const struct command cli_queue_resume = {
 	.name = "queue resume",
-	.summary = "start deliveries again",
+	.summary = "deliver and accept again",
 	.usage = "QUEUE... [options]",
-	.text = "Starts the deliveries of a paused queue again.\n",
+	.text = "Starts the deliveries of a paused queue again, and lets a queue that is drained accept\n"
+		"messages again.\n",
 	.examples = "  sluice queue resume mail\n",
 	.options = CLI_QUEUE,
 	.each = change,
 };
 
 struct depth {
-	uint64_t ready, delayed, held;
+	uint64_t ready, delayed, held, leased;
 };
 
 static int
-ask_depth(struct session *s, const char *queue, uint64_t *out, struct slu_err *err)
+ask_depth(struct session *s, const char *queue, struct depth *out, struct slu_err *err)
 {
 	static const struct json_field fields[] = {
-		JSON_FIELDS(u64, struct depth, ready, delayed, held),
+		JSON_FIELDS(u64, struct depth, ready, delayed, held, leased),
 	};
-	struct depth d = { 0 };
 	struct slice body;
 	int rc;
 
+	*out = (struct depth){ 0 };
 	query_queue(&s->query, "/v1/admin/queue", s->space, queue);
 	rc = query_get(&s->query, &body, err);
-	if (!rc)
-		rc = query_read(body, fields, COUNT(fields), &d, err);
-	*out = d.ready + d.delayed + d.held;
-	return rc;
+	return rc ? rc : query_read(body, fields, COUNT(fields), out, err);
 }
+
+struct drain_command {
+	struct session s;
+	slu_time wait; /* 0: do not */
+};
+
+/* Follows the queue until it is empty, or until the time, with a line of progress on a terminal. */
+static int
+follow(struct session *s, const char *queue, slu_time wait, struct slu_err *err)
+{
+	const slu_time end = time_add(clock_mono(&clock_system), wait);
+	struct progress line;
+	uint64_t left, most;
+	struct depth d;
+	int rc = ask_depth(s, queue, &d, err);
+
+	most = left = d.ready + d.delayed + d.held + d.leased;
+	progress_begin(&line, "draining", most, false);
+	while (!rc && left && clock_mono(&clock_system) < end) {
+		progress_at(&line, most > left ? most - left : 0);
+		(void)nanosleep(&(struct timespec){ .tv_nsec = LOOK }, NULL);
+		rc = ask_depth(s, queue, &d, err);
+		left = d.ready + d.delayed + d.held + d.leased;
+	}
+	progress_end(&line);
+	if (rc || !left)
+		return rc;
+	session_note(s, "queue %s still has %" PRIu64 " messages, %" PRIu64 " of them leased", queue, left, d.leased);
+	s->exit = CLI_FAILED;
+	return 0;
+}
+
+static int
+drain(struct session *s, const char *queue, struct slu_err *err)
+{
+	const slu_time wait = ((const struct drain_command *)s)->wait;
+	const int rc = change(s, queue, err);
+
+	return rc || !wait ? rc : follow(s, queue, wait, err);
+}
+
+const struct command cli_queue_drain = {
+	.name = "queue drain",
+	.summary = "accept no more messages, and deliver those that wait",
+	.usage = "QUEUE... [options]",
+	.text = "A queue that is drained refuses new messages with `queue_draining`, also after a\n"
+		"restart, until it is resumed. The messages that it has are delivered as before, with their\n"
+		"retries, and its dead letters can be redriven. With --wait the command ends when the queue\n"
+		"has no more messages, dead letters aside; it exits 1 if it still has some after that time.\n",
+	.examples = "  sluice queue drain mail\n  sluice queue drain mail sms --wait 10m\n  sluice queue resume mail\n",
+	.options = CLI_QUEUE,
+	CLI_ARGS({ "--wait", ARG_TIME, AT(drain_command, wait), "then wait until the queue is empty, at most so long" }),
+	.size = sizeof(struct drain_command),
+	.each = drain,
+};
 
 static int
 purge(struct session *s, const char *queue, struct slu_err *err)
@@ -325,8 +387,9 @@ purge(struct session *s, const char *queue, struct slu_err *err)
 static int
 run_purge(struct session *s, struct slu_err *err)
 {
-	uint64_t n;
-	int rc = ask_depth(s, s->words[0], &n, err);
+	struct depth d;
+	int rc = ask_depth(s, s->words[0], &d, err);
+	const uint64_t n = d.ready + d.delayed + d.held;
 
 	if (!rc && session_confirm(s, "delete %" PRIu64 " messages of queue %s in namespace %s", n, s->words[0], s->space))
 		rc = purge(s, s->words[0], err);

@@ -47,8 +47,8 @@ top_propose(struct top *t, bool redrive)
 		return;
 	}
 	*a = (struct top_act){ .left = q->counts[TOP_DEAD] };
-	a->kind = redrive ? ACT_REDRIVE : q->paused ? ACT_RESUME
-						    : ACT_PAUSE;
+	a->kind = redrive ? ACT_REDRIVE : q->paused || q->draining ? ACT_RESUME
+								 : ACT_PAUSE;
 	memcpy(a->space, q->space, sizeof a->space);
 	memcpy(a->name, q->name, sizeof a->name);
 	memcpy(a->shown, q->shown, sizeof a->shown);

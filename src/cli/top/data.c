@@ -45,6 +45,7 @@ static const struct json_field row_fields[] = {
 	JSON_ROW("dead", json_read_u64, struct sample_row, q.counts[TOP_DEAD]),
 	JSON_ROW("oldest_ready_ms", json_read_i64, struct sample_row, q.oldest),
 	JSON_ROW("paused", json_read_bool, struct sample_row, q.paused),
+	JSON_ROW("draining", json_read_bool, struct sample_row, q.draining),
 };
 
 static const struct json_field total_fields[] = {

@@ -64,7 +64,7 @@ add_row(const struct top *t, struct text_table *table, const struct top_queue *q
 
 	buf_init(&spark, 1024);
 	table_cell(table, "%s", q->space_shown);
-	table_cell(table, "%s%s", q->shown, q->paused ? " (paused)" : "");
+	table_cell(table, "%s%s%s", q->shown, q->paused ? " (paused)" : "", q->draining ? " (draining)" : "");
 	for (unsigned i = 0; i < TOP_COUNTS; i++)
 		table_cell(table, "%" PRIu64, q->counts[i]);
 	for (unsigned i = RATE_IN; i <= RATE_FAILED; i++)
@@ -265,7 +265,7 @@ first_shown(const struct top *t, size_t fit)
 	return t->selected >= fit ? t->selected - fit + 1 : 0;
 }
 
-/* Colours a row: yellow if the queue is paused, red if it has dead letters. */
+/* Colours a row: yellow if the queue is paused or drained, red if it has dead letters. */
 static struct paint
 paint_column(const struct text_table *table, unsigned column, const char *colour)
 {
@@ -281,7 +281,7 @@ static void
 choose_paints(const struct top *t, const struct text_table *table, const struct top_queue *q,
 	      struct paint out[static 2])
 {
-	out[0] = paint_column(table, COLUMN_QUEUE, t->colours && q->paused ? "\033[33m" : NULL);
+	out[0] = paint_column(table, COLUMN_QUEUE, t->colours && (q->paused || q->draining) ? "\033[33m" : NULL);
 	out[1] = paint_column(table, COLUMN_DEAD, t->colours && q->counts[TOP_DEAD] ? "\033[31m" : NULL);
 }
 
@@ -328,8 +328,8 @@ put_one(const struct top *t, unsigned columns, struct buf *out)
 	buf_init(&spark, 4096);
 	put_spark(t, q, TOP_HISTORY, &spark);
 	put_text(t, out, columns, " ");
-	put_text(t, out, columns, "queue      %s in namespace %s%s", q->shown, q->space_shown,
-		 q->paused ? ", paused" : "");
+	put_text(t, out, columns, "queue      %s in namespace %s%s%s", q->shown, q->space_shown,
+		 q->paused ? ", paused" : "", q->draining ? ", draining" : "");
 	put_text(t, out, columns, "ready      %" PRIu64 ", the oldest for %s", q->counts[TOP_READY],
 		 age(q->oldest, text));
 	for (unsigned i = TOP_DELAYED; i < TOP_COUNTS; i++)
@@ -368,7 +368,7 @@ put_keys(const struct top *t, unsigned columns, struct buf *out)
 		put_text(t, out, columns, "%s", t->note);
 	else if (t->inside)
 		put_text(t, out, columns, "esc back  p %s  x redrive  ? help  q quit",
-			 t->queues[t->selected].paused ? "resume" : "pause");
+			 t->queues[t->selected].paused || t->queues[t->selected].draining ? "resume" : "pause");
 	else
 		put_sorts(t, columns, out);
 }

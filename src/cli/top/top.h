@@ -44,7 +44,7 @@ struct top_queue {
 	char space_shown[TOP_NAME], shown[TOP_NAME];
 	uint64_t counts[TOP_COUNTS];
 	int64_t oldest; /* age in ms; -1 = no message */
-	bool paused;
+	bool paused, draining;
 	uint64_t totals[TOP_RATES];    /* since the server was started */
 	double rates[TOP_RATES];       /* per second */
 	uint64_t history[TOP_HISTORY]; /* depths, oldest first */

@@ -104,8 +104,9 @@ is_other(const struct ledger *l, uint32_t known, uint64_t digest)
 
 /* SLU_EEXISTS, SLU_EIDEM: sets c->id to the id of the first message. */
 static int
-check_limits(struct ledger *l, const struct ledger_queue *q, struct change *c, bool owed)
+check_limits(struct ledger *l, const struct ledger_queue *q, const struct ledger_offer *offer, struct change *c)
 {
+	const bool owed = offer->owed;
 	const uint32_t most = q->policy->max_depth ? q->policy->max_depth : l->limits.max_depth;
 	uint32_t known;
 
@@ -115,6 +116,10 @@ check_limits(struct ledger *l, const struct ledger_queue *q, struct change *c, b
 			c->id = idem_id(&l->idem, known);
 			return is_other(l, known, c->digest) ? SLU_EIDEM : SLU_EEXISTS;
 		}
+	}
+	if (!owed && !offer->instead && q->policy->draining)
+		return SLU_EDRAINING;
+	if (idem_is_set(c->idem)) {
 		if (!owed && l->conf.max_idem && idem_count(&l->idem) >= l->conf.max_idem)
 			return SLU_EBUSY;
 	}
@@ -160,7 +165,7 @@ ledger_accept(struct ledger *l, uint32_t queue, const struct ledger_offer *offer
 		c->idem = ledger_idem_mark(l, queue, offer->idem);
 		c->digest = q->policy->strict && !c->terms.unique ? offer->digest : 0;
 	}
-	rc = check_limits(l, q, c, offer->owed);
+	rc = check_limits(l, q, offer, c);
 	if (rc)
 		c->kind = CHANGE_NONE;
 	return rc ? rc : promise_here(l, c);

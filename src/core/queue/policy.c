@@ -194,7 +194,7 @@ policy_is_same(const struct policy *a, const struct policy *b)
 	       a->share_rate_burst == b->share_rate_burst && a->key_rate == b->key_rate &&
 	       a->key_rate_burst == b->key_rate_burst &&
 	       a->attribute_concurrency == b->attribute_concurrency && a->attribute_rate == b->attribute_rate &&
-	       a->attribute_rate_burst == b->attribute_rate_burst && strcmp(a->limit_attribute, b->limit_attribute) == 0 && a->strict == b->strict && a->require_lease == b->require_lease && is_same_pause(a, b) &&
+	       a->attribute_rate_burst == b->attribute_rate_burst && strcmp(a->limit_attribute, b->limit_attribute) == 0 && a->strict == b->strict && a->require_lease == b->require_lease && is_same_pause(a, b) && a->draining == b->draining &&
 	       strcmp(a->share_weights, b->share_weights) == 0 && strcmp(a->dead_letter_queue, b->dead_letter_queue) == 0 &&
 	       strcmp(a->rules, b->rules) == 0 && strcmp(a->breakers, b->breakers) == 0 && a->max_runtime == b->max_runtime;
 }
@@ -212,6 +212,9 @@ policy_follows(struct policy *now, const struct policy *was, const struct policy
 
 	rest.paused = was->paused;
 	rest.pause = was->pause;
+	rest.draining = was->draining;
+	if (now->draining != was->draining)
+		next.draining = now->draining;
 	if (!is_same_pause(now, was)) {
 		next.paused = now->paused;
 		next.pause = now->pause;

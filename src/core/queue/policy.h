@@ -51,6 +51,7 @@ struct policy {
 	bool require_lease;       /* refuse an ack, nack or extend by id alone */
 	bool paused;              /* deliver no messages */
 	struct pause_note pause;  /* zeros while `paused` is false */
+	bool draining;            /* accept no new messages; those that wait are delivered */
 
 	uint32_t concurrency;       /* messages that are leased at once; 0: no limit */
 	uint32_t share_concurrency; /* the same for each share, and for messages without a share;
@@ -96,8 +97,8 @@ bool pause_note_is_empty(const struct pause_note *n);
 bool policy_replaces(const struct policy *former, const struct policy *own, bool sure);
 
 /* A policy was copied as `was`, and is `is` by now at its source. Returns whether the copy *now has
- * to follow, and changes *now. A copy that was set meanwhile is newer and stays, but a pause changes
- * only that setting and lets the others follow. */
+ * to follow, and changes *now. A copy that was set meanwhile is newer and stays, but a pause or a drain
+ * changes only that setting and lets the others follow. */
 bool policy_follows(struct policy *now, const struct policy *was, const struct policy *is);
 
 /* Returns whether the policy limits deliveries: concurrency or rates. */

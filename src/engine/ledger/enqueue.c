@@ -36,6 +36,15 @@ is_owed(const struct op *op)
 	return op->verb == OP_INTAKE && op->intake.first;
 }
 
+/* The put takes the place of the message of its queue that the op removes. */
+static bool
+is_instead(const struct op *op, const struct op_put *put)
+{
+	const struct slice queue = op->n_items == 1 && op->items->queue.n ? op->items->queue : op->queue;
+
+	return op->verb == OP_FINISH && op->n_items == 1 && op->items->remove && slice_eq(queue, put->m.queue);
+}
+
 static int
 make_queue(struct ledgerengine *k, const struct op_put *put, uint32_t *queue, struct slu_err *err)
 {
@@ -214,6 +223,7 @@ put_decide(struct ledgerengine *k, const struct op *op, struct op_put *put, stru
 		.epoch = op->home.epoch,
 		.known = op->home.known,
 		.owed = is_owed(op),
+		.instead = is_instead(op, put),
 	};
 	int rc;
 

@@ -240,6 +240,7 @@ add_queue(struct ledgerengine *k, struct op *op, uint32_t queue)
 		.wait = recent.wait,
 		.empty = recent.empty,
 		.paused = v.policy->paused,
+		.draining = v.policy->draining,
 		.pause = v.policy->pause,
 		.held = ledger_hold_end(k->ledger, queue, GATE_QUEUE, (struct slice){ 0 }),
 		.now = k->now,

@@ -452,7 +452,7 @@ set_policy(struct ledgerengine *k, uint32_t queue, const struct policy *policy,
 	return rc ? rc : keep_breakers(k); /* LEDGERBREAKER-5 */
 }
 
-/* Changes one knob in one step: a change of another knob meanwhile is not lost. */
+/* Changes these knobs alone in one step: a change of another knob meanwhile is not lost. */
 void
 ledgerengine_pause(struct ledgerengine *k, struct op *op)
 {
@@ -468,8 +468,7 @@ ledgerengine_pause(struct ledgerengine *k, struct op *op)
 	}
 	ledger_queue_get(k->ledger, queue, &v);
 	next = *v.policy;
-	next.paused = op->policy.paused;
-	next.pause = op->policy.pause;
+	op_set_pause(&next, &op->policy, op->sets);
 	op->policy = next;
 	rc = policy_is_same(v.policy, &next) ? 0 : set_policy(k, queue, &op->policy, &err);
 	if (rc)

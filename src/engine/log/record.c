@@ -41,6 +41,7 @@ struct field {
 #define ENUM(name, member, max) { name, FIELD_ENUM, 1, AT(member), max }
 #define CHARS(name, member)     { name, FIELD_CHARS, 0, AT(member), SIZE_OF(member) - 1 }
 #define MORE(name, member)      { name, FIELD_MORE, SIZE_OF(member), AT(member), 0 }
+#define FLAG(name, member)      { name, FIELD_MORE, 1, AT(member), 1 }
 #define NAME(name, member)      { name, FIELD_NAME, 1, AT(member), MESSAGE_NAME_MAX }
 #define KEY(name, member)       { name, FIELD_TEXT16, 2, AT(member), MESSAGE_KEY_MAX }
 #define MAYBE(name, member, max) { name, FIELD_MAYBE, 2, AT(member), max }
@@ -118,6 +119,7 @@ static const struct field tags[] = {
 	[47] = MORE("paused_until", policy.pause.until),
 	[48] = CHARS("pause_reason", policy.pause.reason),
 	[49] = CHARS("paused_by", policy.pause.by),
+	[50] = FLAG("draining", policy.draining),
 };
 
 enum {

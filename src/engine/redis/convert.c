@@ -48,7 +48,8 @@ redis_policy_text(const struct policy *p, char *out, size_t size)
 		       redis_us(p->ttl), p->max_depth, p->max_rate, p->burst, p->warn_depth,
 		       redis_us(p->window), redis_us(p->dlq_retention), p->dlq_max,
 		       p->require_lease, p->paused,
-		       p->strict ? " 1" : ""); /* older versions read only 16 words */
+		       p->draining ? p->strict ? " 1 1" : " 0 1" : p->strict ? " 1"
+									: ""); /* older versions read only 16 words */
 }
 
 bool
@@ -81,7 +82,7 @@ int
 redis_policy_read(const char *text, struct policy *out)
 {
 	struct policy p = policy_default;
-	int64_t v[17] = { 0 };
+	int64_t v[18] = { 0 };
 	unsigned n = 0;
 
 	while (n < COUNT(v) && redis_take_i64(&text, &v[n]))
@@ -105,6 +106,7 @@ redis_policy_read(const char *text, struct policy *out)
 	p.require_lease = v[14];
 	p.paused = v[15];
 	p.strict = v[16];
+	p.draining = v[17];
 	if (policy_check(&p, NULL))
 		return SLU_ECORRUPT;
 	*out = p;

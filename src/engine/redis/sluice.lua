@@ -107,7 +107,7 @@ local function read_policy(text)
 	local p, i = {}, 0
 	local fields = { 'lease', 'max_attempts', 'kind', 'base', 'max', 'jitter', 'ttl',
 		'max_depth', 'max_rate', 'burst', 'warn_depth', 'window', 'dlq_retention',
-		'dlq_max', 'require_lease', 'paused', 'strict' }
+		'dlq_max', 'require_lease', 'paused', 'strict', 'draining' }
 
 	for word in string.gmatch(text, '%S+') do
 		i = i + 1
@@ -755,6 +755,9 @@ local function check_puts(queues, puts, limits)
 		elseif not put.known and put.record == '' then
 			return { 'move', i - 1 } -- MOVE-2: its payload is elsewhere
 		elseif not put.known then
+			if q.policy.draining == 1 then
+				return { 'drain', i - 1 }
+			end
 			if put.i and q.idems < 1 then
 				return { 'idem', i - 1 }
 			end
@@ -1284,7 +1287,7 @@ local function stats(queues)
 	return { ready_count(q) + q.away[READY], call('ZCARD', q.delayed) + q.away[DELAYED],
 		call('ZCARD', q.inprog), call('ZCARD', q.held) + q.away[HELD],
 		call('ZCARD', q.dlq) + q.away[DEAD], call('SCARD', q.aside),
-		oldest or -1, q.policy.warn_depth, q.policy.paused, call('HLEN', q.heads),
+		oldest or -1, q.policy.warn_depth, q.policy.paused + 2 * (q.policy.draining or 0), call('HLEN', q.heads),
 		call('HLEN', q.idem), call('HLEN', q.results), tonumber(counts[1] or 0),
 		tonumber(counts[2] or 0), tonumber(counts[3] or 0) }
 end
@@ -1332,11 +1335,20 @@ local function policy(queues)
 	return call('HGET', q.meta, 'policy') or ''
 end
 
--- Changes only this setting, so that no change of another one is lost.
+-- Changes only these settings, so that no change of another one is lost. Their words are the 16th and the
+-- 18th; -1: the word stays.
 local function pause(queues)
-	local q, paused = queues[1], arg()
-	local before = '^(' .. string.rep('%S+%s+', 15) .. ')%S+' -- the 16th word is `paused`
-	local text = string.gsub(q.has_policy or ARGV[6], before, '%1' .. paused)
+	local q, paused, draining, words = queues[1], arg(), arg(), {}
+
+	for word in string.gmatch(q.has_policy or ARGV[6], '%S+') do
+		words[#words + 1] = word
+	end
+	words[16] = paused ~= '-1' and paused or words[16]
+	if draining ~= '-1' then
+		words[17] = words[17] or '0'
+		words[18] = draining
+	end
+	local text = table.concat(words, ' ')
 
 	call('HSET', q.meta, 'policy', text)
 	q.policy = read_policy(text)

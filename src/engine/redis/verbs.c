@@ -189,6 +189,9 @@ enqueue_refused(struct rcall *c, const redisReply *answer)
 	else if (reply_is(what, "depth"))
 		op->rc = limit_fail(&op->err, SLU_EQFULL, LIMIT_DEPTH, 0, "queue %.*s: %s",
 				    (int)queue->n, queue->p, slu_err_row(SLU_EQFULL)->text);
+	else if (reply_is(what, "drain"))
+		op->rc = slu_fail(&op->err, SLU_EDRAINING, "queue %.*s: %s", (int)queue->n, queue->p,
+				  slu_err_row(SLU_EDRAINING)->text);
 	else if (reply_is(what, "body"))
 		op->rc = op_fail_key(&op->puts[op->failed].m, &op->err);
 	else if (reply_is(what, "move"))
@@ -602,7 +605,8 @@ stats_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	out->oldest = oldest < 0 ? -1 : oldest < r->now ? r->now - oldest
 							: 0;
 	out->warn_depth = (uint32_t)reply_int(answer->element[7]);
-	out->paused = reply_int(answer->element[8]);
+	out->paused = reply_int(answer->element[8]) & 1;
+	out->draining = reply_int(answer->element[8]) & 2;
 	if (c->op->verb != OP_SHARD)
 		return true;
 	for (int i = 0; i < 6; i++)
@@ -692,7 +696,10 @@ policy_encode(struct redis *r, const struct rcall *c)
 static void
 pause_encode(struct redis *r, const struct rcall *c)
 {
-	rwire_number(r->wire, c->op->policy.paused);
+	const uint8_t sets = c->op->sets ? c->op->sets : OP_SETS_PAUSE;
+
+	rwire_number(r->wire, sets & OP_SETS_PAUSE ? c->op->policy.paused : -1);
+	rwire_number(r->wire, sets & OP_SETS_DRAIN ? c->op->policy.draining : -1);
 }
 
 static bool

@@ -63,7 +63,7 @@ def test_a_queue_is_shown_with_its_counts_and_its_policy(server):
 
 
 @pytest.mark.parametrize("method, path", [
-    ("GET", "queue"), ("POST", "queue/pause"), ("POST", "queue/resume"), ("POST", "queue/purge")])
+    ("GET", "queue"), ("POST", "queue/pause"), ("POST", "queue/drain"), ("POST", "queue/resume"), ("POST", "queue/purge")])
 def test_a_queue_that_is_not_there_is_named(server, method, path):
     where = {"namespace": server.namespace, "topic": "tpyo"}
     answer = server.get("/v1/admin/" + path, **where) if method == "GET" \
@@ -128,6 +128,58 @@ def test_a_pause_says_why_and_ends_at_its_time(folder):
         tell(server, "queue/pause", **server.here(), **{"for": "10ms"})
         assert texts(server.dequeue(wait=30)) == ["x"]  # nobody resumes it
         assert "paused_until" not in admin(server, "queue", **server.here())
+
+
+def test_a_queue_that_is_drained_refuses_what_is_new_by_name(folder):
+    with Server(folder) as server:
+        one, = server.enqueue({"text": "known", "idempotency_key": "k"})
+        assert tell(server, "queue/drain", **server.here())["draining"] is True
+        server.restart("kill")
+        refused = server.post("/enqueue", {**server.here(), "text": "new"})
+        assert (refused.status, refused.body["error"]) == (409, "queue_draining") and "mail" in refused.body["message"], refused
+        assert server.enqueue({"text": "known", "idempotency_key": "k"}) == [one]
+        held = server.take()
+        server.nack(held, delay="0s")
+        held = server.take(wait=30)
+        assert texts([held]) == ["known"]
+        shown, (listed,) = admin(server, "queue", **server.here()), admin(server, "queues", namespace=server.namespace)["queues"]
+        assert shown["draining"] and shown["policy"]["draining"] and listed["draining"] and not shown["paused"]
+        server.ack(held)
+        assert "draining" not in tell(server, "queue/resume", **server.here())
+        server.enqueue({"text": "new"})
+        assert "draining" not in admin(server, "queue", **server.here())
+
+
+@pytest.mark.skipif(ENGINE == "redis", reason="has no step over two messages")
+def test_nothing_happens_if_the_next_message_is_for_a_queue_that_is_drained(server):
+    server.enqueue({"text": "parent"})
+    server.enqueue({"text": "x"}, topic="drained")
+    tell(server, "queue/drain", **server.here(topic="drained"))
+    parent = server.take()
+    answer = server.settle("/ack", parent, enqueue={**server.here(topic="drained"), "text": "child"})
+    assert (answer.status, answer.body["error"]) == (409, "queue_draining")
+    server.ack(parent)
+
+
+@pytest.mark.skipif(ENGINE == "redis", reason="has no step over two messages")
+def test_a_message_of_a_queue_that_is_drained_is_edited_and_none_comes_from_another_queue(server):
+    one, = server.enqueue({"text": "x"})
+    other, = server.enqueue({"text": "y"}, topic="other")
+    tell(server, "queue/drain", **server.here())
+    assert tell(server, "message/edit", **server.here(id=one), text="edited")["id"]
+    assert texts(server.dequeue()) == ["edited"]
+    answer = server.post("/v1/admin/message/move", server.here(topic="other", id=other, to=server.topic))
+    assert (answer.status, answer.body["error"]) == (409, "queue_draining"), answer
+    assert server.stats(topic="other")["ready"] == 1
+
+
+def test_a_resume_ends_a_pause_and_a_drain(server):
+    server.enqueue({"text": "x"})
+    tell(server, "queue/drain", **server.here())
+    both = tell(server, "queue/pause", **server.here())
+    assert both["paused"] and both["draining"]
+    resumed = tell(server, "queue/resume", **server.here())
+    assert not resumed["paused"] and "draining" not in resumed
 
 
 def test_a_reason_has_a_bound(server):

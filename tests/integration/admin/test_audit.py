@@ -237,6 +237,15 @@ def test_a_pause_and_a_resume_have_what_was_there(audited):
     assert change(audited, "pause") == ({"paused": True, "pause_reason": "a release"}, {"paused": False})
 
 
+def test_a_drain_has_what_was_there(audited):
+    audited.enqueue({})
+    assert audited.post("/v1/admin/queue/drain", audited.here()).status == 200
+    assert change(audited, "pause") == ({}, {"draining": True})
+    assert audited.post("/v1/admin/queue/resume", audited.here()).status == 200
+    until(lambda: len([r for r in lines(audited.audit) if r["verb"] == "pause"]) == 2)
+    assert change(audited, "pause") == ({"draining": True}, {})
+
+
 def test_acts_on_a_message_have_what_it_was_and_never_its_body(audited):
     id_, = audited.enqueue({"text": "secret-body", "delay": "1h"})
     act = lambda verb, **more: audited.post(f"/v1/admin/message/{verb}", {**audited.here(id=id_), **more})

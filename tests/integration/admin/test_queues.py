@@ -132,7 +132,7 @@ def test_a_policy_comes_back_as_it_was_put(server):
            "retry": {"kind": "linear", "jitter": "none", "base": "2s", "max": "1m"},
            "ttl": "1h", "max_depth": 10, "max_rate": 100, "burst": 20,
            "warn_depth": 5, "idempotency_window": "1h", "idempotency": "strict",
-           "dlq_retention": "1d", "dlq_max": 7, "require_lease": True, "paused": True,
+           "dlq_retention": "1d", "dlq_max": 7, "require_lease": True, "paused": True, "draining": True,
            "share_weights": "", "rules": "", "breakers": "b: 1 in 1m, open 1m, by share", "concurrency": 0, "share_concurrency": 0,
            "rate": 7, "rate_burst": 3, "share_rate": 5, "share_rate_burst": 2, "key_rate": 4, "key_rate_burst": 1, "dead_letter_queue": "other", "max_runtime": "1m",
            "limit_attribute": "host", "attribute_concurrency": 6, "attribute_rate": 8, "attribute_rate_burst": 9}

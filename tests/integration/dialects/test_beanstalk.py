@@ -613,6 +613,13 @@ def test_a_restart_keeps_jobs_in_every_state(tmp_path, how):
             assert client.ask("reserve-with-timeout 0") == "TIMED_OUT"
 
 
+def test_a_tube_that_is_drained_takes_no_jobs(server, client, tube):
+    number = client.put("has it")
+    assert server.post("/v1/admin/queue/drain", {"namespace": "default", "queue": tube}).status == 200
+    assert client.ask("put 0 0 100 3\r\nnew") == "DRAINING"
+    assert client.reserve(0)[0] == number
+
+
 def test_a_stopped_server_counts_no_failure(tmp_path):
     with Beans(tmp_path / "data") as server:
         client = server.beans()

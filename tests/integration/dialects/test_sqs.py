@@ -191,6 +191,14 @@ def test_a_queue_limits_the_size_of_its_messages(sqs):
     refused("InvalidParameterValue", sqs.SendMessage, QueueUrl=url, MessageBody="x" * 1025)
 
 
+def test_a_queue_that_is_drained_takes_no_messages(sqs, server):
+    url = make(sqs)
+    send(sqs, url)
+    assert server.post("/v1/admin/queue/drain", {"namespace": "default", "queue": url.rsplit("/", 1)[1]}).status == 200
+    refused("AWS.SimpleQueueService.UnsupportedOperation", sqs.SendMessage, QueueUrl=url, MessageBody="new")
+    receive(sqs, url)
+
+
 def test_a_delay_of_the_message_or_of_the_queue(sqs):
     url = make(sqs, DelaySeconds="3600")
     send(sqs, url)

@@ -259,6 +259,30 @@ TEST(a_full_queue_refuses_until_something_leaves)
 	CHECK_EQ(0, ledger_accept(f.l, f.queue, &o, f.now, &c), "dead letters do not count");
 }
 
+TEST(a_queue_that_is_drained_refuses_what_is_new_and_delivers_what_it_has)
+{
+	struct ledger_offer o = { .id = 1000 };
+	const uint64_t known = put_offer((struct ledger_offer){ .idem = SLICE("k") });
+	struct change c;
+
+	f.policy.draining = true;
+	set_policy();
+	CHECK_EQ(SLU_EDRAINING, ledger_accept(f.l, f.queue, &o, f.now, &c));
+	o.idem = SLICE("k");
+	CHECK_EQ(SLU_EEXISTS, ledger_accept(f.l, f.queue, &o, f.now, &c), "a repeated call gets its answer");
+	CHECK_EQ(known, c.id);
+	o.idem = SLICE("other");
+	o.owed = true;
+	CHECK_EQ(0, ledger_accept(f.l, f.queue, &o, f.now, &c), "what the server owes is accepted");
+	o.owed = false;
+	o.instead = true;
+	CHECK_EQ(0, ledger_accept(f.l, f.queue, &o, f.now, &c), "and what takes the place of another message");
+	CHECK_EQ(known, claim());
+	CHECK_EQ(0, nack_as(known, f.token, (struct ledger_nack){ .dead = true }));
+	CHECK_EQ(0, act(ledger_redrive, known));
+	CHECK_EQ(known, claim(), "its own dead letter is not new");
+}
+
 static uint64_t
 put_dead(void)
 {

@@ -30,6 +30,8 @@ expect_accept(struct ledger_world *w, unsigned q, int idem, uint64_t *known)
 		*known = i->id;
 		return SLU_EEXISTS;
 	}
+	if (p->draining)
+		return SLU_EDRAINING;
 	if (i && size.idem >= 18)
 		return SLU_EBUSY;
 	model_count(&w->m, q, w->now, count);
@@ -476,6 +478,7 @@ do_policy(struct ledger_world *w)
 	p->dlq_max = one_in(w, 3) ? (uint32_t)(1 + dice(w, 6)) : 0;
 	p->require_lease = one_in(w, 4);
 	p->paused = one_in(w, 6);
+	p->draining = one_in(w, 8);
 	if (one_in(w, 2))
 		strcpy(p->share_weights, "s0=3,s*=2");
 	p->concurrency = one_in(w, 4) ? (uint32_t)(1 + dice(w, 5)) : 0;

@@ -63,3 +63,16 @@ TEST(a_reason_and_an_end_go_with_the_pause)
 	policy_resume(&resumed);
 	CHECK_EQ(0, policy_check(&resumed, NULL));
 }
+
+TEST(a_drain_of_a_copy_leaves_the_rest_to_follow)
+{
+	const struct policy not_drained = of(3, false);
+	struct policy drained = of(3, false), both = of(4, true), drained_four = of(4, false);
+
+	drained.draining = both.draining = drained_four.draining = true;
+	CHECK(!policy_is_same(&drained, &not_drained));
+	check_follows(drained, of(3, false), of(4, false), true, drained_four);
+	check_follows(drained, of(3, false), of(4, true), true, both);
+	check_follows(of(3, false), drained, of(4, true), true, of(4, true));
+	check_follows(of(3, false), of(3, false), drained, true, drained);
+}

@@ -113,6 +113,47 @@ CASE(a_pause_with_an_end_is_kept_and_ends)
 	CHECK_EQ(1, rig_claim(r, "q", 10));
 }
 
+static int
+set_state(struct rig *r, uint8_t sets, bool paused, bool draining)
+{
+	struct op op;
+
+	rig_op(&op, OP_PAUSE, RIG_SPACE, "q");
+	op.sets = sets;
+	op.policy.paused = paused;
+	op.policy.draining = draining;
+	return rig_do(r, &op);
+}
+
+static int
+put_once(struct rig *r, const char *idem)
+{
+	return rig_put(r, "q", &(struct rig_msg){ .idem = idem }) ? 0 : r->op.rc;
+}
+
+CASE(a_queue_that_is_drained_refuses_messages_and_delivers_those_it_has)
+{
+	struct policy policy = policy_default;
+
+	policy.strict = true;
+	rig_policy(r, "q", &policy);
+	rig_put(r, "q", &(struct rig_msg){ .idem = "known" });
+	CHECK_EQ(0, set_state(r, OP_SETS_DRAIN, false, true));
+	CHECK(stats(r, "q")->draining && !stats(r, "q")->paused);
+	CHECK_EQ(SLU_EDRAINING, put_once(r, "new"));
+	CHECK_EQ(0, put_once(r, "known"), "a repeated call gets its answer");
+	CHECK_EQ(0, set_state(r, OP_SETS_PAUSE, true, false));
+	rig_reopen(r);
+	CHECK(stats(r, "q")->draining && stats(r, "q")->paused, "one leaves the other alone");
+	CHECK_EQ(0, rig_claim(r, "q", 10));
+	CHECK_EQ(0, set_state(r, OP_SETS_PAUSE, false, false));
+	CHECK_EQ(SLU_EDRAINING, put_once(r, "new"));
+	CHECK_EQ(1, rig_claim(r, "q", 10));
+	CHECK_EQ(0, set_state(r, OP_SETS_PAUSE | OP_SETS_DRAIN, false, false));
+	CHECK(!stats(r, "q")->draining);
+	CHECK_EQ(0, put_once(r, "new"));
+}
+
 CASE(an_unknown_queue_is_not_paused)
 {
 	rig_put(r, "other", NULL);
