@@ -26,6 +26,13 @@ export async function load(route, signal) {
   return { q, page, filter, ...groups };
 }
 
+// Counts by version, the most first.
+function addVersions(a = [], b = []) {
+  const counts = new Map();
+  for (const { version, count } of [...a, ...b]) counts.set(version, (counts.get(version) || 0) + count);
+  return [...counts].map(([version, count]) => ({ version, count })).sort((x, y) => y.count - x.count);
+}
+
 // The server groups a page of dead letters at a time; a group on several pages is one.
 async function groupsOf(place, signal) {
   const found = new Map();
@@ -35,7 +42,7 @@ async function groupsOf(place, signal) {
     for (const g of page.groups) {
       const name = found.has(g.group) || found.size < GROUPS ? g.group : 'other', old = found.get(name);
       if (!old) found.set(name, { ...g, group: name });
-      else Object.assign(old, { count: old.count + g.count, hours: old.hours?.map((n, i) => n + g.hours[i]), last_at: Date.parse(g.last_at) > Date.parse(old.last_at) ? g.last_at : old.last_at });
+      else Object.assign(old, { count: old.count + g.count, hours: old.hours?.map((n, i) => n + g.hours[i]), versions: addVersions(old.versions, g.versions), last_at: Date.parse(g.last_at) > Date.parse(old.last_at) ? g.last_at : old.last_at });
     }
     looked += page.looked;
     cursor = page.cursor;
@@ -131,6 +138,7 @@ function groupTable(q, groups, looked, all) {
     { label: 'Count', num: true, cell: (g) => number(g.count) },
     { label: 'Last 24 hours', cell: (g) => g.hours && spark(g.hours, `deaths an hour, the last 24: ${g.hours.join(', ')}`, 'dead') },
     { label: 'First', cell: (g) => (g.first_at ? `${duration(age(g.first_at))} ago` : '') }, { label: 'Last', cell: (g) => (g.last_at ? `${duration(age(g.last_at))} ago` : '') },
+    groups.some((g) => g.versions?.length) && { label: 'Versions', class: 'wrap', title: 'of the workers that failed them last', cell: (g) => (g.versions || []).map((v, i) => [i > 0 && ', ', v.version, h('small', { class: 'muted' }, ` ${number(v.count)}`)]) },
     { label: 'Sample', cell: (g) => g.sample_uid && h('a', { href: href(['message', q.namespace, g.sample_uid]) }, 'open') },
     may('admin', q.namespace) && { label: 'Actions', cell: (g) => g.group !== 'other' && act(h('span', null, 'Redrive', h('span', { class: 'hidden' }, ` ${g.error || g.group}`)), () => redrive(q, of(g)), { namespace: q.namespace, kind: 'small' }) },
   ].filter(Boolean);

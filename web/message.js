@@ -75,7 +75,7 @@ function attemptsCard(m) {
   const rows = m.attempts_log || [];
   if (!rows.length) return null;
   return card('Attempts', wide('Attempts', h('table', { class: 'table' }, h('caption', { class: 'hidden' }, 'Attempts'), h('thead', null, h('tr', null, ['#', 'Began', 'Took', 'Worker', 'Token', 'Outcome', 'Error'].map((t) => h('th', { scope: 'col' }, t)))),
-    h('tbody', null, rows.map((a) => h('tr', null, h('td', null, a.attempt), h('td', null, when(a.at)), h('td', null, duration(a.took_ms)), h('td', null, a.owner || ''), h('td', { class: 'num' }, a.fencing_token), h('td', null, pill('bad', String(a.outcome).replace('_', ' '))), h('td', { class: 'wrap' }, a.error || '')))))));
+    h('tbody', null, rows.map((a) => h('tr', null, h('td', null, a.attempt), h('td', null, when(a.at)), h('td', null, duration(a.took_ms)), h('td', null, a.owner || '', a.version && h('small', { class: 'muted' }, ` ${a.version}`)), h('td', { class: 'num' }, a.fencing_token), h('td', null, pill('bad', String(a.outcome).replace('_', ' '))), h('td', { class: 'wrap' }, a.error || '')))))));
 }
 
 function batchCard(m, b) {

@@ -28,7 +28,8 @@ export function workerTable(list) {
     { label: 'Queues', class: 'wrap', cell: (w) => (w.queues || []).map((q, i) => [i > 0 && ', ', h('a', { href: href(['queue', w.namespace, q]) }, q)]) },
     { label: 'Slots', cell: (w) => (w.slots ? h('span', { class: 'meter' }, gauge(w.used, w.slots, `${w.used} of ${w.slots} slots`), ` ${number(w.used)}/${number(w.slots)}`) : '') },
     { label: 'In flight', cell: (w) => h('a', { href: href(['messages'], { q: w.queues?.length === 1 ? `queue:${w.namespace}/${w.queues[0]} state:leased worker:${JSON.stringify(w.worker)}` : `state:leased worker:${JSON.stringify(w.worker)}` }) }, 'open', h('span', { class: 'hidden' }, ` what ${w.worker} has in flight`)) },
-    { label: 'Lost leases', num: true, cell: (w) => number(w.lost_leases) }, { label: 'Last beat', num: true, cell: (w) => `${duration(age(w.last_beat))} ago` },
+    { label: 'Lost leases', num: true, cell: (w) => number(w.lost_leases) }, { label: 'Late', num: true, title: 'leases that it extended when less than a quarter of them was left', cell: (w) => number(w.late_renewals) },
+    { label: 'Crashes', num: true, title: 'processes of this name that ended with messages in their hands', cell: (w) => (w.crashes ? [pill('bad', number(w.crashes)), h('small', { class: 'muted' }, ` ${duration(age(w.crashed_at))} ago`)] : h('span', { class: 'zero' }, '0')) }, { label: 'Last beat', num: true, cell: (w) => `${duration(age(w.last_beat))} ago` },
     { label: 'Actions', cell: actions },
   ];
   return list.length ? table({ columns, rows: list, keyOf: (w) => `${w.namespace}/${w.worker}`, caption: 'Workers' })

@@ -39,6 +39,7 @@ type Worker struct {
 	mu      sync.Mutex
 	running map[*Message]context.CancelFunc
 	lost    int
+	late    int
 	quiet   chan struct{}      // while an operator wants no messages taken: closed at the end of that
 	taking  context.CancelFunc // of the request for messages, if there is one
 }
@@ -92,7 +93,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	go w.keepLeases(keeping)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	go w.beats(keeping, stop)
+	var beating sync.WaitGroup
+	beating.Add(1)
+	go func() { defer beating.Done(); w.beats(keeping, stop) }()
+	defer func() { stopKeeping(); beating.Wait() }()
 	for ctx.Err() == nil {
 		w.takeSome(ctx, free, &handlers)
 	}
@@ -185,8 +189,8 @@ func (w *Worker) beats(ctx context.Context, stop context.CancelFunc) {
 	instance := strconv.FormatInt(time.Now().UnixNano(), 36)
 	for w.Beat > 0 {
 		w.mu.Lock()
-		field := fmt.Sprintf("name=%s; host=%s; version=%s; instance=%s; slots=%d; used=%d; lost=%d", w.Client.owner, host, version,
-			instance, w.Concurrency, len(w.running), w.lost)
+		field := fmt.Sprintf("name=%s; host=%s; version=%s; instance=%s; slots=%d; used=%d; lost=%d; late=%d", w.Client.owner, host, version,
+			instance, w.Concurrency, len(w.running), w.lost, w.late)
 		w.mu.Unlock()
 		asked, err := w.Client.beat(ctx, w.Queue, field)
 		var refused *Refusal
@@ -198,6 +202,9 @@ func (w *Worker) beats(ctx context.Context, stop context.CancelFunc) {
 		}
 		select {
 		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.Background(), time.Second)
+			_, _ = w.Client.beat(last, w.Queue, field+"; ends=1") // the server forgets the worker
+			cancel()
 			return
 		case <-time.After(w.Beat):
 		}
@@ -315,15 +322,21 @@ func (w *Worker) held() []*Message {
 }
 
 func (w *Worker) keepLeases(ctx context.Context) {
+	kept := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(w.Lease / 3):
 		}
-		lost, err := w.Client.Extend(ctx, w.held(), w.Lease)
+		began, held := time.Now(), w.held()
+		lost, err := w.Client.Extend(ctx, held, w.Lease)
 		if err != nil && ctx.Err() == nil {
 			w.Log(fmt.Sprintf("cannot extend leases: %v", err))
+		}
+		if err == nil {
+			w.noteKept(time.Since(kept), len(held))
+			kept = began
 		}
 		for _, m := range lost {
 			if m.Canceled() {
@@ -335,6 +348,15 @@ func (w *Worker) keepLeases(ctx context.Context) {
 				w.Log(fmt.Sprintf("message %s: the lease is lost", m.ID))
 			}
 		}
+	}
+}
+
+// noteKept counts leases that were extended when less than a quarter of them was left.
+func (w *Worker) noteKept(took time.Duration, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if took > w.Lease*3/4 {
+		w.late += n
 	}
 }
 

@@ -1,8 +1,11 @@
 #include "api/holder.h"
 
+#include "api/api.h"
+#include "api/worker/workers.h"
 #include "auth/identity.h"
 #include "base/utf8.h"
 #include "core/names.h"
+#include "core/queue/holders.h"
 
 int
 holder_check(struct slice name, struct slu_err *err)
@@ -47,4 +50,28 @@ holder_of(struct apicall *a, struct slice given)
 	if (!room)
 		return (struct slice){ 0 };
 	return (struct slice){ room, clean(given, room) };
+}
+
+struct slice
+holder_with_version(struct apicall *a, struct slice namespace, struct slice name)
+{
+	struct slice version = { 0 };
+	char known[WORKERS_WORD + 1];
+	char *room;
+
+	if (!name.n)
+		return name;
+	if (a->worker && slice_eq(a->worker->name, name))
+		version = a->worker->version;
+	if (!version.n)
+		version = workers_version(a->api->workers, namespace, name, known);
+	if (!version.n || name.n + 1 + version.n > HOLDER_MAX)
+		return name;
+	room = arena_alloc(&a->memory, HOLDER_MAX);
+	if (!room)
+		return name;
+	memcpy(room, name.p, name.n);
+	room[name.n] = HOLDER_MARK;
+	memcpy(room + name.n + 1, version.p, version.n);
+	return (struct slice){ room, name.n + 1 + version.n };
 }

@@ -318,7 +318,7 @@ SCHEMAS = {
         "at": MOMENT,
         "took_ms": COUNT,
         "outcome": string(enum=["failed", "expired", "rejected", "deferred"]),
-        "owner": TEXT,
+        **each(TEXT, "owner version"),
         "fencing_token": COUNT,
         "error": TEXT,
     }),
@@ -437,9 +437,9 @@ SCHEMAS = {
         "last": array(record(["tick", "at", "outcome"], {
             "tick": MOMENT, "at": MOMENT, "outcome": string(enum=["fired", "run", "overlap"]), **ID}), maxItems=20)}),
     "ScheduleInList": record([*SCHEDULE], {**SCHEDULE, "next_at": MOMENT}),
-    "Worker": record(["namespace", "worker", "state", "queues", "slots", "used", "lost_leases", "since", "last_beat"], {
+    "Worker": record(["namespace", "worker", "state", "queues", "slots", "used", "lost_leases", "late_renewals", "crashes", "since", "last_beat"], {
         "namespace": ref("Name"), "state": WORKER_STATE, **each(TEXT, "worker host version"), "queues": array(ref("Name")),
-        **each(COUNT, "slots used lost_leases"), "since": MOMENT, "last_beat": MOMENT}),
+        **each(COUNT, "slots used lost_leases late_renewals crashes"), **each(MOMENT, "since last_beat crashed_at")}),
     "LockPage": record(["locks", "looked"], {"looked": COUNT, "cursor": TEXT, "locks": array(whole({
         "namespace": ref("Name"), **each(TEXT, "key holder"), **each(COUNT, "token waiters version"), "expires_at": MOMENT}))}),
     "WorkerPage": page({"workers": "Worker"}),
@@ -448,7 +448,8 @@ SCHEMAS = {
     "Groups": record(["groups", "looked"], {"looked": COUNT, "cursor": ref("Cursor"), "groups": array(record(
         ["group", "error", "reason", "count", "first_at", "last_at", "hours", "sample_uid"], {
             "group": CONDITIONS["group"], **each(TEXT, "error sample"), "reason": REASON, "count": COUNT,
-            **each(MOMENT, "first_at last_at"), "hours": array(COUNT, minItems=24, maxItems=24), "sample_uid": string(format="uuid")}), maxItems=1000)}),
+            **each(MOMENT, "first_at last_at"), "hours": array(COUNT, minItems=24, maxItems=24),
+            "versions": array(whole({"version": TEXT, "count": COUNT}), maxItems=8), "sample_uid": string(format="uuid")}), maxItems=1000)}),
     "TaskToBegin": record(["namespace", "action"], {
         **PLACE, **CONDITIONS, **TASK_ORDERS, "action": TASK_ACTION, "state": string(enum=["ready", "delayed", "held", "dead", "all"]),
         "stop_if_failing": UINT32, **each(TIME, "delay start_in")}, anyOf=[{"required": ["topic"]}, {"required": ["queue"]}]),

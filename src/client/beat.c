@@ -37,9 +37,9 @@ write_beat(struct client_request *a, const struct client_beat *b)
 
 	if (uname(&machine))
 		machine.nodename[0] = '\0';
-	(void)snprintf(value, sizeof value, "name=%s; host=%s; version=%s; instance=%s; slots=%u; used=%u; lost=%u",
+	(void)snprintf(value, sizeof value, "name=%s; host=%s; version=%s; instance=%s; slots=%u; used=%u; lost=%u; late=%u%s",
 		       plain(b->name, name, sizeof name), plain(machine.nodename, host, sizeof host), SLU_VERSION_TEXT,
-		       b->instance, b->slots, b->used, b->lost); /* fits */
+		       b->instance, b->slots, b->used, b->lost, b->late, b->ends ? "; ends=1" : ""); /* fits */
 	client_request_field(a, "Sluice-Worker", value);
 	json_out_open(&w, &a->body);
 	json_out_str(&w, "namespace", slice_of(b->space ? b->space : a->space));

@@ -22,7 +22,8 @@ struct client_beat {
 	const char *queue;
 	const char *space; /* NULL = the client's */
 	const char *instance;
-	unsigned slots, used, lost;
+	unsigned slots, used, lost, late;
+	bool ends; /* the last beat: the server forgets the worker at once */
 };
 
 enum beat_asked {

@@ -38,6 +38,7 @@ struct worker {
 	_Atomic bool quiet;    /* an operator asked it to take nothing */
 	_Atomic unsigned used; /* how many threads have deliveries */
 	_Atomic unsigned lost; /* how many leases were lost */
+	_Atomic unsigned late; /* how many were extended late: client/keeper.h */
 	struct kept beat;
 	bool beats; /* `beat` is with the keeper */
 

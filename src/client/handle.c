@@ -161,6 +161,7 @@ is_ours(struct worker *w, struct slu_delivery *d)
 	struct slu_err err;
 
 	keeper_remove(&w->service->keeper, &d->kept);
+	atomic_fetch_add(&w->late, d->kept.late);
 	if (!d->kept.lost)
 		return true;
 	atomic_fetch_add(&w->lost, 1);

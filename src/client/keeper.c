@@ -29,6 +29,7 @@ keep(struct keeper *k, struct kept *item)
 	pthread_mutex_lock(&k->mtx);
 	item->busy = false;
 	if (!rc) {
+		item->late += item->until - clock_mono(&clock_system) < item->lease / 4;
 		item->until = time_add(began, item->lease);
 		item->due = time_add(began, item->lease / 2);
 	} else if (rc == SLU_ESTOP) { /* not extended any more */
@@ -94,6 +95,7 @@ keeper_add(struct keeper *k, struct kept *item, slu_time lease, slu_time began)
 	item->due = time_add(began, lease / 2);
 	item->until = time_add(began, lease);
 	item->busy = item->lost = false;
+	item->late = 0;
 	list_append(&k->items, &item->node);
 	pthread_cond_broadcast(&k->changed);
 	pthread_mutex_unlock(&k->mtx);

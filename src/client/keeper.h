@@ -10,7 +10,8 @@
  *
  * keep returns 0, or SLU_ELEASE or SLU_ENOTFOUND if the lease is lost. After any other error the keeper
  * tries again soon; the lease is lost when it has ended. A lost lease is not extended any more. Nor is the lease of a message that
- * was canceled (SLU_ESTOP); its holder may settle it until the lease ends.
+ * was canceled (SLU_ESTOP); its holder may settle it until the lease ends. `late` counts the times that less than a quarter of the
+ * lease was left when it was extended.
  */
 #ifndef CLIENT_KEEPER_H
 #define CLIENT_KEEPER_H
@@ -25,13 +26,14 @@ struct kept {
 	/* Runs on the keeper's thread, at most until `until` on the monotonic clock. */
 	int (*keep)(struct kept *k, slu_time until);
 
-	/* Under the keeper's mtx. After keeper_remove, `lost` may be read without it. */
+	/* Under the keeper's mtx. After keeper_remove, `lost` and `late` may be read without it. */
 	struct list node;
 	slu_time lease; /* length of the lease */
 	slu_time due;   /* when to extend it */
 	slu_time until; /* until when the lease certainly holds */
 	bool busy;      /* keep is running */
 	bool lost;
+	unsigned late;
 };
 
 struct keeper {

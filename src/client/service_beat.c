@@ -37,10 +37,9 @@ obey(struct worker *w, enum beat_asked asked)
 		worker_wake(w);
 }
 
-static int
-beat(struct kept *k, slu_time until)
+static enum beat_asked
+tell(struct worker *w, bool ends)
 {
-	struct worker *const w = CONTAINER(k, struct worker, beat);
 	const struct client_beat b = {
 		.name = w->owner,
 		.queue = w->conf.queue,
@@ -49,8 +48,18 @@ beat(struct kept *k, slu_time until)
 		.slots = w->conf.concurrency,
 		.used = atomic_load(&w->used),
 		.lost = atomic_load(&w->lost),
+		.late = atomic_load(&w->late),
+		.ends = ends,
 	};
-	const enum beat_asked asked = client_beat(w->client, &b, w->stop_fd, BEAT_TIME);
+
+	return client_beat(w->client, &b, ends ? -1 : w->stop_fd, BEAT_TIME);
+}
+
+static int
+beat(struct kept *k, slu_time until)
+{
+	struct worker *const w = CONTAINER(k, struct worker, beat);
+	const enum beat_asked asked = tell(w, false);
 
 	(void)until; /* the next beat follows */
 	obey(w, asked);
@@ -69,7 +78,10 @@ worker_beat_start(struct worker *w)
 void
 worker_beat_stop(struct worker *w)
 {
-	if (w->beats)
-		keeper_remove(&w->service->keeper, &w->beat);
+	if (!w->beats)
+		return;
+	keeper_remove(&w->service->keeper, &w->beat);
+	if (!w->beat.lost) /* the server has a register */
+		(void)tell(w, true);
 	w->beats = false;
 }

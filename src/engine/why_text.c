@@ -1,6 +1,7 @@
 #include "engine/why_text.h"
 
 #include "base/rfc3339.h"
+#include "core/queue/holders.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -216,5 +217,5 @@ why_holder(const struct op *op, const struct why_fact *f)
 	const uint32_t i = f->why == WHY_BEHIND ? 1 : 0;
 	const struct shared_text *const holder = i < op->n_rows ? op->rows[i].holder : NULL;
 
-	return holder ? shared_text_slice(holder) : (struct slice){ 0 };
+	return holder ? holder_name(shared_text_slice(holder)) : (struct slice){ 0 };
 }

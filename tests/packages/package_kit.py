@@ -134,3 +134,4 @@ def check_orders(server, push, program):
     assert found()[0]["version"] == "0.2.0" and found()[0]["slots"] == 4
     ask("stop")
     assert program.process.wait(START) == 0
+    assert found() == []  # it has said that it ends

@@ -34,6 +34,8 @@ class Worker {
     this.quiet = null; // while an operator wants no messages taken: the promise of the end of that
     this.pause = new AbortController(); // ends the request for messages when the worker becomes quiet
     this.lost = 0;
+    this.late = 0;
+    this.kept = Date.now(); // when leases were extended last
   }
 
   /** Ends run: takes no more messages, and lets handlers finish for `grace` seconds. */
@@ -45,15 +47,17 @@ class Worker {
   /** Tells the server each `beat` seconds that this worker lives, and does what an operator asks. */
   async beats(ended) {
     const worker = { name: this.client.owner, host: hostname(), version, instance: randomUUID().slice(0, 13), slots: this.concurrency };
+    const tell = (more, signal) => this.client.beat(this.queue, { ...worker, used: this.running.size, lost: this.lost, late: this.late, ...more }, { namespace: this.namespace, signal });
     while (this.beat > 0 && !ended.aborted) {
       try {
-        this.obey(await this.client.beat(this.queue, { ...worker, used: this.running.size, lost: this.lost }, { namespace: this.namespace, signal: ended }));
+        this.obey(await tell({}, ended));
       } catch (failure) {
         if (!(failure instanceof SluiceError)) throw failure;
         if (failure instanceof Refusal && [401, 403, 404, 405].includes(failure.status)) return; // the server has no register, or not for us
       }
       await sleep(this.beat * 1000, null, { signal: ended }).catch(() => {});
     }
+    if (this.beat > 0) await tell({ ends: 1 }, AbortSignal.timeout(1000)).catch(() => {}); // the server forgets the worker
   }
 
   obey(asked) {
@@ -79,6 +83,7 @@ class Worker {
     const stop = () => this.stop();
     const caught = this.signals ? ["SIGTERM", "SIGINT"] : [];
     for (const name of caught) process.on(name, stop);
+    this.kept = Date.now();
     const keeper = setInterval(() => this.keepLeases(), this.lease * 1000 / 3);
     const ended = new AbortController();
     const beating = this.beats(ended.signal);
@@ -136,12 +141,15 @@ class Worker {
   }
 
   async keepLeases() {
+    const began = Date.now();
     try {
       const held = [...this.running.keys()].filter((message) => !message.lost);
       for (const message of await this.client.extend(held, this.lease)) {
         this.lost += message.canceled ? 0 : 1;
         this.log(`message ${message.id}: ${message.canceled ? "canceled" : "the lease is lost"}`);
       }
+      this.late += Date.now() - this.kept > this.lease * 750 ? held.length : 0;
+      this.kept = began;
     } catch (failure) {
       this.log(`cannot extend leases: ${failure.message}`);
     }

@@ -311,6 +311,8 @@ class AsyncWorker:
         self._running: Dict[asyncio.Task[Any], values.Message] = {}
         self._stopping = False
         self._lost = 0
+        self._late = 0
+        self._worker: Dict[str, Any] = {}  # how it beats; empty: it does not
         self._quiet: Optional[asyncio.Event] = None  # of the loop that runs this worker, as the next two
         self._loud: Optional[asyncio.Event] = None
         self._stop: Optional[asyncio.Event] = None  # of the loop that runs this worker
@@ -334,6 +336,9 @@ class AsyncWorker:
         finally:
             for helper in helpers:
                 helper.cancel()
+            if self._worker:
+                with contextlib.suppress(errors.SluiceError, asyncio.TimeoutError):
+                    await asyncio.wait_for(self._tell(ends=1), 1)
             for number in caught:
                 asyncio.get_running_loop().remove_signal_handler(number)
 
@@ -421,25 +426,33 @@ class AsyncWorker:
                 task.cancel()
 
     async def _keep_leases(self) -> None:
+        kept = time.monotonic()
         while True:
             await asyncio.sleep(self.lease / 3)
+            began = time.monotonic()
             try:
                 held = [message for message in self._running.values() if not message.lost]
                 for message in await self.client.extend(held, self.lease):
                     self._lost += not message.canceled
                     log.warning("message %s: %s", message.uid, "canceled" if message.canceled else "the lease is lost")
                     self._cancel(message)
+                self._late += len(held) if time.monotonic() - kept > self.lease * 3 / 4 else 0
+                kept = began
             except errors.SluiceError as failure:
                 log.warning("cannot extend leases: %s", failure)
 
+    async def _tell(self, **more: Any) -> str:
+        worker = {**self._worker, "used": len(self._running), "lost": self._lost, "late": self._late, **more}
+        return await self.client.call(calls.beat(self.namespace, self.queue, worker))
+
     async def _beat(self) -> None:
-        worker = describe(self.client.owner, self.concurrency, uuid.uuid4().hex[:12])
         while self.beat > 0:
             try:
-                worker.update(used=len(self._running), lost=self._lost)
-                self._obey(await self.client.call(calls.beat(self.namespace, self.queue, worker)))
+                self._worker = self._worker or describe(self.client.owner, self.concurrency, uuid.uuid4().hex[:12])
+                self._obey(await self._tell())
             except errors.SluiceError as failure:
                 if is_unknown(failure):
+                    self._worker = {}
                     return
             await asyncio.sleep(self.beat)
 

@@ -92,6 +92,7 @@ class Worker:
         self._stopping = False
         self._quiet = False
         self._lost = 0
+        self._late = 0
         self._interrupt = Interrupt()
 
     def run(self, signals: bool = True) -> None:
@@ -100,8 +101,9 @@ class Worker:
         ended = threading.Event()
         keeper = threading.Thread(target=self._keep_leases, args=(ended,), daemon=True)
         keeper.start()
+        beating = threading.Thread(target=self._beat, args=(ended,), daemon=True)
         if self.beat > 0:
-            threading.Thread(target=self._beat, args=(ended,), daemon=True).start()
+            beating.start()
         try:
             while not self._stopping:
                 self._take_some()
@@ -109,6 +111,8 @@ class Worker:
         finally:
             ended.set()
             keeper.join()
+            if self.beat > 0:
+                beating.join(1)
             for number, handler in before.items():
                 signal.signal(number, handler)
 
@@ -182,13 +186,14 @@ class Worker:
         worker = describe(self.client.owner, self.concurrency, uuid.uuid4().hex[:12])
         while True:
             try:
-                worker.update(used=len(self._running), lost=self._lost)
+                worker.update(used=len(self._running), lost=self._lost, late=self._late, **({"ends": 1} if ended.is_set() else {}))
                 self._obey(self.client.call(calls.beat(self.namespace, self.queue, worker)))
             except errors.SluiceError as failure:
                 if is_unknown(failure):
                     return
-            if ended.wait(self.beat):
+            if "ends" in worker:
                 return
+            ended.wait(self.beat)
 
     def _obey(self, asked: str) -> None:
         quiet = asked == "quiet"
@@ -213,11 +218,15 @@ class Worker:
             return [message for message in self._running.values() if not message.lost]
 
     def _keep_leases(self, ended: threading.Event) -> None:
+        kept = time.monotonic()
         while not ended.wait(self.lease / 3):
+            began, held = time.monotonic(), self._in_hand()
             try:
-                for message in self.client.extend(self._in_hand(), self.lease):
+                for message in self.client.extend(held, self.lease):
                     self._lost += not message.canceled
                     log.warning("message %s: %s", message.uid, "canceled" if message.canceled else "the lease is lost")
+                self._late += len(held) if time.monotonic() - kept > self.lease * 3 / 4 else 0
+                kept = began
             except errors.SluiceError as failure:
                 log.warning("cannot extend leases: %s", failure)
 

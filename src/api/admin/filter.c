@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "base/shared_text.h"
 #include "core/fingerprint.h"
+#include "core/queue/holders.h"
 #include "engine/engine.h"
 
 #include <assert.h>
@@ -281,7 +282,7 @@ has_body(const struct admin_filter *f, const struct op_row *row, const struct me
 static bool
 is_held_by(const struct op_row *row, struct slice owner)
 {
-	return !owner.n || (row->state == MSG_LEASED && row->holder && slice_eq(owner, shared_text_slice(row->holder)));
+	return !owner.n || (row->state == MSG_LEASED && row->holder && slice_eq(owner, holder_name(shared_text_slice(row->holder))));
 }
 
 /* What the record and its state say without its payload. */

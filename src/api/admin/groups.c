@@ -2,11 +2,12 @@
  * groups.c - GET /v1/admin/dlq/groups: the dead letters of a page, by group of like errors (core/fingerprint.h).
  *
  *      {"groups":[{"group":"8c1f3a90bc17e2d4","error":"gateway timeout after # ms","reason":"max_attempts","count":412,
- *        "first_at":"...","last_at":"...","hours":[0,...,17],"sample":"gateway timeout after 512 ms","sample_uid":"..."}],
+ *        "first_at":"...","last_at":"...","hours":[0,...,17],"versions":[{"version":"1.4.2","count":400}],"sample":"gateway timeout after 512 ms","sample_uid":"..."}],
  *       "looked":1000,"cursor":"..."}
  *
  *  GROUPS-1  An answer has the groups of one page of dead letters (ADMIN-1). Groups with one name on several pages are one
  *            group: the caller adds them up.
+ *  GROUPS-2  `versions` has the first GROUP_VERSIONS versions of the workers whose attempt was the last one of a letter.
  */
 #include "api/admin/admin.h"
 
@@ -16,6 +17,8 @@
 #include "api/handler.h"
 #include "base/id.h"
 #include "core/fingerprint.h"
+#include "core/queue/holders.h"
+#include "engine/attempts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,7 +27,8 @@
 enum {
 	SLOTS = 2048,
 	SAMPLE = 256, /* bytes of an error that is shown */
-	HOURS = 24
+	HOURS = 24,
+	GROUP_VERSIONS = 8
 };
 
 struct dead_group {
@@ -33,6 +37,10 @@ struct dead_group {
 	slu_time first, last;  /* deaths */
 	uint32_t hours[HOURS]; /* deaths in each of the last hours, the oldest first */
 	uint64_t id;           /* of the first one */
+	struct {
+		struct slice text;
+		uint32_t count;
+	} versions[GROUP_VERSIONS]; /* count 0: no more */
 	struct slice sample;
 	uint8_t reason;
 };
@@ -93,6 +101,34 @@ note_hour(struct dead_group *g, slu_time died, slu_time now)
 		g->hours[HOURS - 1 - age / SLU_HOUR]++;
 }
 
+/* GROUPS-2 */
+static void
+note_version(struct rows *r, struct dead_group *g, struct slice version)
+{
+	struct state *const s = r->apicall->state;
+
+	for (unsigned i = 0; i < GROUP_VERSIONS; i++) {
+		if (!g->versions[i].count)
+			g->versions[i].text = arena_copy(&r->apicall->memory, version);
+		s->failed |= g->versions[i].text.n == 0;
+		if (slice_eq(g->versions[i].text, version)) {
+			g->versions[i].count++;
+			return;
+		}
+	}
+}
+
+/* The version of the worker whose attempt was the last one. */
+static struct slice
+version_of(struct slice tried)
+{
+	struct attempts all;
+
+	if (!attempts_read(tried, &all) || all.n == 0)
+		return (struct slice){ 0 };
+	return holder_version(all.list[all.n - 1].holder);
+}
+
 /* For rows_start: writes nothing. */
 static void
 take_row(struct json_out *w, const struct op_row *row, const struct message *m, struct slice error)
@@ -101,6 +137,7 @@ take_row(struct json_out *w, const struct op_row *row, const struct message *m, 
 	struct state *const s = r->apicall->state;
 	struct fingerprint print;
 	struct dead_group *g;
+	struct slice version;
 
 	s->filter.masked = rows_are_masked(r);
 	if (!admin_filter_matches(&s->filter, s->now, r->op->engine, row, rows_searched(r, m), error, &r->bytes))
@@ -110,6 +147,9 @@ take_row(struct json_out *w, const struct op_row *row, const struct message *m, 
 	if (g->count++ == 0)
 		begin(r, g, row, error);
 	note_hour(g, row->due, s->now);
+	version = version_of(r->tried);
+	if (version.n)
+		note_version(r, g, version);
 	g->first = row->due < g->first ? row->due : g->first;
 	g->last = row->due > g->last ? row->due : g->last;
 }
@@ -122,6 +162,21 @@ most_first(const void *a, const void *b)
 	const struct dead_group *const x = a, *const y = b;
 
 	return (x->count < y->count) - (x->count > y->count);
+}
+
+static void
+write_versions(struct json_out *w, const struct dead_group *g)
+{
+	if (!g->versions[0].count)
+		return;
+	json_out_array(w, "versions");
+	for (unsigned i = 0; i < GROUP_VERSIONS && g->versions[i].count; i++) {
+		json_out_object(w, NULL);
+		json_out_str(w, "version", g->versions[i].text);
+		json_out_u64(w, "count", g->versions[i].count);
+		json_out_close(w);
+	}
+	json_out_close(w);
 }
 
 static void
@@ -141,6 +196,7 @@ write_group(struct json_out *w, const struct dead_group *g)
 	for (unsigned i = 0; i < HOURS; i++)
 		json_out_u64(w, NULL, g->hours[i]);
 	json_out_close(w);
+	write_versions(w, g);
 	if (g->sample.n)
 		json_out_str(w, "sample", g->sample);
 	(void)id_to_uuid(g->id, uid);

@@ -19,6 +19,7 @@
 #include "api/limits.h"
 #include "base/hash.h"
 #include "base/id.h"
+#include "core/queue/holders.h"
 
 #include <stdlib.h>
 
@@ -101,7 +102,7 @@ take_front(struct state *s, struct apicall *a, struct key_count *k, const struct
 	k->front_state = row->state;
 	k->until = row->state == MSG_LEASED ? row->until : row->due;
 	if (row->state == MSG_LEASED && row->holder)
-		k->owner = keep(s, a, slice_of(row->holder->p));
+		k->owner = keep(s, a, holder_name(shared_text_slice(row->holder)));
 }
 
 /* For rows_start: writes nothing. */

@@ -13,6 +13,7 @@
 #include "api/flat/page.h"
 #include "api/flat/view.h"
 #include "api/handler.h"
+#include "core/queue/holders.h"
 #include "engine/attempts.h"
 
 #include <inttypes.h>
@@ -311,7 +312,9 @@ write_attempts(struct json_out *w, struct slice tried)
 		json_out_u64(w, "took_ms", (uint64_t)(one->took / SLU_MS));
 		json_out_str(w, "outcome", slice_of(attempt_outcomes[one->outcome]));
 		if (one->holder.n)
-			json_out_str(w, "owner", one->holder);
+			json_out_str(w, "owner", holder_name(one->holder));
+		if (holder_version(one->holder).n)
+			json_out_str(w, "version", holder_version(one->holder));
 		json_out_u64(w, "fencing_token", one->token);
 		if (one->error.n)
 			json_out_str(w, "error", one->error);

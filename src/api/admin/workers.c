@@ -2,7 +2,7 @@
  * workers.c - consumers that say who they are (api/worker/workers.h): list them, and ask one to be quiet, to go on, or to stop.
  *
  *      {"workers":[{"namespace":"default","worker":"mailer-1","state":"running","host":"web-7","version":"1.4",
- *        "queues":["mail"],"slots":8,"used":3,"lost_leases":0,"since":"...","last_beat":"..."}],"cursor":"1000"}
+ *        "queues":["mail"],"slots":8,"used":3,"lost_leases":0,"late_renewals":0,"crashes":0,"since":"...","last_beat":"..."}],"cursor":"1000"}
  */
 #include "api/admin/admin.h"
 
@@ -64,6 +64,10 @@ write_worker(void *arg, const struct worker_shown *s)
 	json_out_u64(w, "slots", s->beat.slots);
 	json_out_u64(w, "used", s->beat.used);
 	json_out_u64(w, "lost_leases", s->beat.lost);
+	json_out_u64(w, "late_renewals", s->beat.late);
+	json_out_u64(w, "crashes", s->crashes);
+	if (s->crashes)
+		json_out_time(w, "crashed_at", s->crashed);
 	json_out_time(w, "since", s->since);
 	json_out_time(w, "last_beat", s->beat.wall);
 	json_out_close(w);

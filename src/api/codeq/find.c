@@ -3,6 +3,7 @@
  */
 #include "api/codeq/task.h"
 
+#include "core/queue/holders.h"
 #include "engine/attempts.h"
 #include "engine/engine.h"
 
@@ -60,7 +61,7 @@ read_done(struct apicall *a, int rc)
 	struct codeq_task *const t = a->part;
 
 	if (t->row.holder)
-		t->owner = codeq_copy(a, shared_text_slice(t->row.holder));
+		t->owner = codeq_copy(a, holder_name(shared_text_slice(t->row.holder)));
 	op_unpin(&a->op);
 	t->alive = rc == 0;
 	end(a, rc);

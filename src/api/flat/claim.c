@@ -184,7 +184,7 @@ decode(struct apicall *a, struct state *s, struct slu_err *err)
 	s->packed = packed_is_accepted(c);
 	a->op.wait = s->q.wait;
 	a->op.claim.lease = s->q.lease;
-	a->op.claim.holder = holder_of(a, s->q.owner);
+	a->op.claim.holder = holder_with_version(a, s->q.namespace, holder_of(a, s->q.owner));
 	a->op.claim.max_bytes = API_PAYLOAD_BYTES;
 	rc = s->q.kinds.p ? value_kinds(&a->memory, s->q.kinds, &a->op.claim.kinds, err) : 0;
 	if (rc)

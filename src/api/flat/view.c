@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "base/receipt.h"
 #include "base/utf8.h"
+#include "core/queue/holders.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -375,7 +376,7 @@ write_holder(struct json_out *w, const struct op_row *row)
 	if (row->claimed)
 		json_out_time(w, "claimed_at", row->claimed);
 	if (row->holder)
-		json_out_str(w, "owner", slice_of(row->holder->p));
+		json_out_str(w, "owner", holder_name(shared_text_slice(row->holder)));
 	if (row->flags & MSG_CANCELED)
 		json_out_bool(w, "canceled", true);
 }

@@ -266,7 +266,7 @@ claim(struct apicall *a, slu_time wait)
 	apicall_op(a, &a->op, OP_CLAIM, s->namespace, s->queue);
 	a->op.wait = wait;
 	a->op.claim.stateful = s->parts.stateful;
-	a->op.claim.holder = s->owner;
+	a->op.claim.holder = holder_with_version(a, s->namespace, s->owner);
 	a->op.claim.lease = lockd_span(s->visibility_timeout_seconds, LOCKD_VISIBILITY_MAX);
 	a->op.claim.max_bytes = API_PAYLOAD_BYTES;
 	a->op.rows = rows;

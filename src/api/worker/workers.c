@@ -8,6 +8,7 @@
 #include "core/names.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 /* --- the field ---------------------------------------------------------------- */
@@ -66,6 +67,8 @@ static const struct part parts[] = {
 	NUMBER(slots),
 	NUMBER(used),
 	NUMBER(lost),
+	NUMBER(late),
+	NUMBER(ends),
 };
 
 static int
@@ -103,7 +106,7 @@ worker_field_read(struct slice field, struct worker_beat *out, struct slu_err *e
 	}
 	if (!rc && !out->name.n)
 		return slu_fail(err, SLU_EINVAL, "invalid Sluice-Worker: no name; expected name=NAME, and optionally "
-						 "host=HOST; version=VERSION; instance=TEXT; slots=N; used=N; lost=N");
+						 "host=HOST; version=VERSION; instance=TEXT; slots=N; used=N; lost=N; late=N; ends=1");
 	return rc;
 }
 
@@ -115,7 +118,9 @@ struct worker_row {
 	enum worker_state state;
 	slu_time since, wall; /* its first and last beat, to be shown */
 	slu_time last;        /* the last, on the clock of the caller */
-	uint32_t slots, used, lost;
+	uint32_t slots, used, lost, late;
+	uint32_t crashes;
+	slu_time crashed; /* on the wall clock */
 	uint16_t queues_n;
 	char space[NAME_TEXT];
 	char name[WORKERS_NAME + 1], host[WORKERS_NAME + 1];
@@ -130,7 +135,7 @@ struct workers {
 	pthread_mutex_t mtx;
 	struct map by_name;
 	struct list rows;
-	uint32_t n;
+	_Atomic uint32_t n;                 /* read without mtx, too */
 	uint32_t first_free;                /* no place before it is free */
 	struct worker_row *at[WORKERS_MAX]; /* by handle; NULL: free */
 };
@@ -300,6 +305,10 @@ static void
 note(struct worker_row *r, const struct worker_beat *b, slu_time now)
 {
 	if (!slice_eq(slice_of(r->instance), b->instance)) { /* WORKERS-2 */
+		if (r->instance[0] && b->instance.n && r->used) {
+			r->crashes++;
+			r->crashed = b->wall;
+		}
 		r->state = WORKER_RUNNING;
 		r->since = b->wall;
 		r->queues_n = 0;
@@ -309,6 +318,7 @@ note(struct worker_row *r, const struct worker_beat *b, slu_time now)
 	r->slots = b->slots;
 	r->used = b->used;
 	r->lost = b->lost;
+	r->late = b->late;
 	set(r->host, sizeof r->host, b->host);
 	set(r->version, sizeof r->version, b->version);
 	set(r->instance, sizeof r->instance, b->instance);
@@ -322,9 +332,16 @@ workers_beat(struct workers *w, const struct worker_beat *b, slu_time now, enum 
 	struct worker_row *r;
 	int rc = 0;
 
+	*state = WORKER_RUNNING;
 	pthread_mutex_lock(&w->mtx);
 	forget_old(w, now);
 	r = find(w, b->namespace, b->name);
+	if (b->ends) { /* WORKERS-3 */
+		if (r && slice_eq(slice_of(r->instance), b->instance))
+			forget(w, r);
+		pthread_mutex_unlock(&w->mtx);
+		return 0;
+	}
 	if (!r)
 		rc = add(w, b, &r, err);
 	if (!rc) {
@@ -348,6 +365,22 @@ workers_state(struct workers *w, struct slice namespace, struct slice name)
 	state = r ? r->state : WORKER_RUNNING;
 	pthread_mutex_unlock(&w->mtx);
 	return state;
+}
+
+struct slice
+workers_version(struct workers *w, struct slice namespace, struct slice name, char room[static WORKERS_WORD + 1])
+{
+	const struct worker_row *r;
+
+	room[0] = '\0';
+	if (atomic_load_explicit(&w->n, memory_order_relaxed) == 0)
+		return (struct slice){ 0 };
+	pthread_mutex_lock(&w->mtx);
+	r = find(w, namespace, name);
+	if (r)
+		memcpy(room, r->version, sizeof r->version);
+	pthread_mutex_unlock(&w->mtx);
+	return slice_of(room);
 }
 
 int
@@ -377,10 +410,13 @@ show(const struct worker_row *r)
 			.slots = r->slots,
 			.used = r->used,
 			.lost = r->lost,
+			.late = r->late,
 			.wall = r->wall,
 		},
 		.queues = { r->queues, r->queues_n },
 		.since = r->since,
+		.crashes = r->crashes,
+		.crashed = r->crashed,
 		.state = r->state,
 	};
 }

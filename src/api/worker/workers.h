@@ -1,7 +1,7 @@
 /*
  * workers.h - the register of workers: consumers that say who they are, and what an operator asks of them.
  *
- *      Sluice-Worker: name=mailer-1; host=web-7; version=1.4; instance=5c1f; slots=8; used=3; lost=0
+ *      Sluice-Worker: name=mailer-1; host=web-7; version=1.4; instance=5c1f; slots=8; used=3; lost=0; late=0
  *
  *      a worker's call ── workers_beat ──> its row, and what it is asked: running, quiet, stop
  *      an operator ────── workers_ask ───> its row
@@ -10,8 +10,10 @@
  *
  *  WORKERS-1  A worker is forgotten WORKERS_AGE after its last beat. At most WORKERS_MAX are known; then others are
  *             refused, and their calls run as if they had not said who they are.
- *  WORKERS-2  Another instance of the same name is a new process: what the one before was asked does not hold for it.
- *  WORKERS-3  Nothing is stored: after a start, or on another node, the register has the workers that beat there.
+ *  WORKERS-2  Another instance of the same name is a new process: what the one before was asked does not hold for it. If the one
+ *             before had messages at its last beat and did not say that it ends (`ends=1`), it has crashed.
+ *  WORKERS-3  A worker that says that it ends is forgotten at once.
+ *  WORKERS-4  Nothing is stored: after a start, or on another node, the register has the workers that beat there.
  */
 #ifndef API_WORKER_WORKERS_H
 #define API_WORKER_WORKERS_H
@@ -42,7 +44,10 @@ struct worker_beat {
 	struct slice namespace;
 	struct slice queue; /* n 0: not known */
 	struct slice name, host, version, instance;
-	uint32_t slots, used, lost;
+	uint32_t slots, used;
+	uint32_t lost; /* leases */
+	uint32_t late; /* leases that it extended when less than a quarter of them was left */
+	uint32_t ends; /* not 0: this is its last beat */
 	slu_time wall; /* when, on the wall clock: to be shown */
 };
 
@@ -51,6 +56,8 @@ struct worker_shown {
 	struct worker_beat beat;
 	struct slice queues; /* names, each ended by a zero */
 	slu_time since;      /* its first beat, on the wall clock; beat.wall: its last */
+	uint32_t crashes;    /* processes of this name since then: WORKERS-2 */
+	slu_time crashed;    /* when the register noticed the last one, on the wall clock */
 	enum worker_state state;
 };
 
@@ -68,6 +75,9 @@ int workers_beat(struct workers *w, const struct worker_beat *b, slu_time now, e
 
 /* What the worker is asked; WORKER_RUNNING if it is not known. */
 enum worker_state workers_state(struct workers *w, struct slice namespace, struct slice name);
+
+/* The version of the worker, in room; n 0: not known. */
+struct slice workers_version(struct workers *w, struct slice namespace, struct slice name, char room[static WORKERS_WORD + 1]);
 
 /* Returns SLU_ENOTFOUND. */
 int workers_ask(struct workers *w, struct slice namespace, struct slice name, enum worker_state state, slu_time now);

@@ -9,10 +9,19 @@
 #include "base/json/json_table.h"
 #include "base/mem.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
-	MOST = 1000 /* groups; letters of further ones are in one more, "other" */
+	MOST = 1000, /* groups; letters of further ones are in one more, "other" */
+	VERSIONS = 8 /* of a group */
+};
+
+/* How many letters workers of a version have failed last. */
+struct letter_version {
+	char version[72];
+	uint64_t count; /* 0: no more */
 };
 
 /* A group as the server writes it; texts are copies. */
@@ -21,6 +30,8 @@ struct letter_group {
 	char reason[24];
 	char sample_uid[40];
 	char error[640];
+	struct slice listed; /* versions, JSON */
+	struct letter_version versions[VERSIONS];
 	slu_time first_at, last_at;
 	uint64_t count;
 };
@@ -38,6 +49,12 @@ static const struct json_field fields[] = {
 	JSON_FIELD(chars, struct letter_group, sample_uid),
 	JSON_FIELD(chars, struct letter_group, error),
 	JSON_FIELD(u64, struct letter_group, count),
+	JSON_ROW("versions", json_read_raw, struct letter_group, listed),
+};
+
+static const struct json_field version_fields[] = {
+	JSON_FIELD(chars, struct letter_version, version),
+	JSON_FIELD(u64, struct letter_version, count),
 };
 
 static const struct column columns[] = {
@@ -47,14 +64,48 @@ static const struct column columns[] = {
 	{ "first_at", "FIRST", COLUMN_TIME },
 	{ "last_at", "LAST", COLUMN_TIME },
 	{ "sample_uid", "SAMPLE", COLUMN_TEXT },
+	{ "versions", "VERSIONS", COLUMN_MAYBE },
 	{ "error", "ERROR", COLUMN_TEXT },
 };
 
 static const struct rows_list groups = { .member = "groups", ROWS_COLUMNS(columns) };
 
 static void
+add_version(struct letter_group *g, const struct letter_version *v)
+{
+	for (unsigned i = 0; i < VERSIONS; i++) {
+		if (g->versions[i].count && strcmp(g->versions[i].version, v->version) != 0)
+			continue;
+		memcpy(g->versions[i].version, v->version, sizeof v->version);
+		g->versions[i].count += v->count;
+		return;
+	}
+}
+
+static void
+read_versions(struct letter_group *g)
+{
+	struct json in;
+
+	if (!g->listed.n)
+		return;
+	json_init(&in, g->listed, JSON_DEPTH);
+	json_array(&in);
+	while (json_element(&in)) {
+		struct letter_version v = { 0 };
+
+		json_fields(&in, version_fields, COUNT(version_fields), JSON_LENIENT, &v);
+		if (v.count)
+			add_version(g, &v);
+	}
+	(void)json_end(&in, NULL);
+}
+
+static void
 merge(struct letter_group *into, const struct letter_group *g)
 {
+	for (unsigned i = 0; i < VERSIONS && g->versions[i].count; i++)
+		add_version(into, &g->versions[i]);
 	into->count += g->count;
 	into->first_at = g->first_at < into->first_at ? g->first_at : into->first_at;
 	into->last_at = g->last_at > into->last_at ? g->last_at : into->last_at;
@@ -83,6 +134,7 @@ add(void *arg, struct json *in, struct slu_err *err)
 	struct letter_group g = { 0 };
 
 	json_fields(in, fields, COUNT(fields), JSON_LENIENT, &g);
+	read_versions(&g);
 	if (s->n >= MOST && !is_known(s, &g))
 		become_other(&g);
 	for (uint32_t i = 0; i < s->n; i++) {
@@ -105,6 +157,19 @@ most_first(const void *a, const void *b)
 	return (x->count < y->count) - (x->count > y->count);
 }
 
+/* "1.4.2 (400), 1.4.1 (12)" */
+static void
+write_versions(struct json_out *w, const struct letter_group *g)
+{
+	char text[VERSIONS * 96];
+	int n = 0;
+
+	for (unsigned i = 0; i < VERSIONS && g->versions[i].count; i++)
+		n += snprintf(text + n, sizeof text - (size_t)n, "%s%s (%" PRIu64 ")", i ? ", " : "", g->versions[i].version, g->versions[i].count); /* fits */
+	if (n)
+		json_out_str(w, "versions", slice_of(text));
+}
+
 static void
 write_groups(const struct letter_groups *s, struct buf *out)
 {
@@ -122,6 +187,7 @@ write_groups(const struct letter_groups *s, struct buf *out)
 		json_out_time(&w, "first_at", g->first_at);
 		json_out_time(&w, "last_at", g->last_at);
 		json_out_str(&w, "sample_uid", slice_of(g->sample_uid));
+		write_versions(&w, g);
 		json_out_str(&w, "error", slice_of(g->error));
 		json_out_close(&w);
 	}

@@ -135,6 +135,8 @@ slot_keep_lease(struct work_slot *s)
 	if (!rc) {
 		buf_clear(&s->checkpoint);
 		say_back(s);
+		if (s->lease_end - now() < s->work->lease / 4)
+			atomic_fetch_add(&s->work->late, 1);
 		lease_begins(s, at);
 		return true;
 	}

@@ -74,6 +74,25 @@ ask_quiet(struct work *w, bool quiet)
 		tell(w->pause_fd);
 }
 
+/* cancel_fd: -1 for the last beat. */
+static enum beat_asked
+tell_server(const struct beating *b, struct work *w, int cancel_fd)
+{
+	const struct client_beat now = {
+		.name = b->name,
+		.queue = w->queue,
+		.space = w->s.space,
+		.instance = b->instance,
+		.slots = (unsigned)w->concurrency,
+		.used = atomic_load(&w->busy),
+		.lost = (unsigned)atomic_load(&w->counts[WORK_LOST]),
+		.late = atomic_load(&w->late),
+		.ends = cancel_fd < 0,
+	};
+
+	return client_beat(w->s.client, &now, cancel_fd, BEAT_TIME);
+}
+
 /* Beats if it is time. Returns true if the worker is asked to stop. */
 static bool
 beat(struct beating *b, struct work *w, int signal_fd)
@@ -83,16 +102,7 @@ beat(struct beating *b, struct work *w, int signal_fd)
 
 	if (now < b->next)
 		return false;
-	asked = client_beat(w->s.client, &(struct client_beat){
-						 .name = b->name,
-						 .queue = w->queue,
-						 .space = w->s.space,
-						 .instance = b->instance,
-						 .slots = (unsigned)w->concurrency,
-						 .used = atomic_load(&w->busy),
-						 .lost = (unsigned)atomic_load(&w->counts[WORK_LOST]),
-					 },
-			    signal_fd, BEAT_TIME);
+	asked = tell_server(b, w, signal_fd);
 	b->next = asked == BEAT_UNKNOWN ? SLU_NEVER : clock_mono(&clock_system) + w->beat;
 	if (asked == BEAT_QUIET || asked == BEAT_RUNNING)
 		ask_quiet(w, asked == BEAT_QUIET);
@@ -148,6 +158,8 @@ attend(struct work *w, int signal_fd)
 		if (fds[0].revents && read(signal_fd, &info, sizeof info) == sizeof info)
 			obey(w, ++signals);
 	}
+	if (b.next != SLU_NEVER)
+		(void)tell_server(&b, w, -1);
 }
 
 /* --- slots ---------------------------------------------------------------------- */

@@ -75,6 +75,7 @@ struct work {
 	/* Shared. */
 	_Atomic uint64_t left;   /* how many messages may still be claimed */
 	_Atomic unsigned busy;   /* how many slots have a message */
+	_Atomic unsigned late;   /* leases that were extended when less than a quarter was left */
 	_Atomic unsigned slots;  /* how many slots have not ended */
 	_Atomic slu_time active; /* when a message was last received or settled */
 	_Atomic bool away;       /* the note that the server does not answer was printed */

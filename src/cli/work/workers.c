@@ -12,6 +12,8 @@ static const struct column columns[] = {
 	{ "used", "USED", COLUMN_NUMBER },
 	{ "slots", "SLOTS", COLUMN_NUMBER },
 	{ "lost_leases", "LOST", COLUMN_NUMBER },
+	{ "late_renewals", "LATE", COLUMN_NUMBER },
+	{ "crashes", "CRASHES", COLUMN_NUMBER },
 	{ "last_beat", "LAST BEAT", COLUMN_TIME },
 };
 
@@ -46,7 +48,10 @@ const struct command cli_worker_list = {
 	.usage = "[options]",
 	.text = "Lists the workers of a namespace: consumers that send the field Sluice-Worker, as `sluice\n"
 		"work` and the workers of all client libraries do. A worker is forgotten 60 s after its last\n"
-		"beat. With several servers, each knows the workers that are connected to it.\n",
+		"beat, or at once if it says that it ends. LOST: leases that it lost. LATE: leases that it\n"
+		"extended when less than a quarter was left. CRASHES: processes of this name that ended\n"
+		"with messages in their hands. With several servers, each knows the workers that are\n"
+		"connected to it.\n",
 	.examples = "  sluice worker list\n"
 		    "  sluice worker list --queue mail --json | jq -r .worker\n",
 	.options = CLI_QUEUE,

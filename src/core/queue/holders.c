@@ -144,3 +144,20 @@ holders_share(const struct holders *o, uint32_t holder)
 {
 	return holder == HOLDER_NONE ? NULL : shared_text_ref(holder_at(o, holder)->name);
 }
+
+struct slice
+holder_name(struct slice text)
+{
+	struct slice name;
+
+	(void)slice_cut(&text, HOLDER_MARK, &name);
+	return name;
+}
+
+struct slice
+holder_version(struct slice text)
+{
+	struct slice name;
+
+	return slice_cut(&text, HOLDER_MARK, &name) ? text : (struct slice){ 0 };
+}

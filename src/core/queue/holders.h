@@ -26,6 +26,12 @@ enum {
 };
 
 #define HOLDERS_OTHER ".other"
+#define HOLDER_MARK   '\x1f' /* no name has it: holder_check of api/holder.h */
+
+/* A name may have the version of the program behind it, "mailer-1", HOLDER_MARK, "1.4.2": so that the attempts of a
+ * message know which version has failed. Lists and searches use the name alone. */
+struct slice holder_name(struct slice text);
+struct slice holder_version(struct slice text); /* n 0: not known */
 
 struct holders {
 	struct hash_key secret;

@@ -32,7 +32,7 @@ def test_a_beat_is_listed(server):
     found, = workers(server)
     assert found.pop("since") == found.pop("last_beat")
     assert found == {"namespace": server.namespace, "worker": "w-1", "state": "running", "host": "web-7", "version": "1.4",
-                     "queues": [server.topic], "slots": 4, "used": 1, "lost_leases": 2}
+                     "queues": [server.topic], "slots": 4, "used": 1, "lost_leases": 2, "late_renewals": 0, "crashes": 0}
     assert workers(server, queue="none") == []
 
 
@@ -59,6 +59,43 @@ def test_another_instance_is_not_asked_what_the_one_before_was(server):
     assert ask(server, "stop").status == 200
     assert beat(server, more="instance=a").body == {"state": "stop"}
     assert beat(server, more="instance=b").body == {"state": "running"}
+
+
+def test_a_process_that_ends_with_messages_has_crashed_unless_it_says_that_it_ends(server):
+    beat(server, more="instance=a; used=0; late=3")
+    assert workers(server)[0]["late_renewals"] == 3
+    beat(server, more="instance=b; used=2")
+    assert workers(server)[0]["crashes"] == 0, "it had none"
+    beat(server, more="instance=c; used=2")
+    found, = workers(server)
+    assert found["crashes"] == 1 and found["crashed_at"] == found["since"]
+    beat(server, more="used=0")  # a call without an instance
+    beat(server, more="instance=d; used=1")
+    assert workers(server)[0]["crashes"] == 1
+    beat(server, more="instance=other; ends=1")
+    assert len(workers(server)) == 1, "another process ends, and this one goes on"
+    beat(server, more="instance=d; used=1; ends=1")
+    assert workers(server) == []
+    beat(server, more="instance=e; used=1")
+    assert workers(server)[0]["crashes"] == 0
+
+
+def test_the_version_of_a_worker_is_with_its_attempts_and_in_the_groups_of_dead_letters(server):
+    server.policy(max_attempts=1)
+    server.enqueue({"text": "a"}, {"text": "b"}, {"text": "c"}, {"text": "d"})
+    beat(server, "beats", more="version=1.4")  # then it claims without the field
+    one, = server.dequeue(limit=1, owner="beats")
+    two, = beat(server, "says", path="/dequeue", method="GET", more="version=1.5", **server.here(owner="says", limit=1)).body
+    three, four = server.dequeue(limit=1, owner="silent") + server.dequeue(limit=1)
+    assert server.get("/v1/admin/messages", **server.here(state="leased", owner="beats")).body["messages"][0]["owner"] == "beats"
+    assert "leased by beats until" in server.get("/why", **server.here(id=one["id"])).body["text"]
+    for message in one, two, three, four:
+        server.nack(message, error="no route")
+    attempt, = server.get("/v1/admin/message", **server.here(id=one["id"])).body["attempts_log"]
+    assert (attempt["owner"], attempt["version"]) == ("beats", "1.4")
+    assert "version" not in server.get("/v1/admin/message", **server.here(id=three["id"])).body["attempts_log"][0]
+    group, = server.get("/v1/admin/dlq/groups", **server.here()).body["groups"]
+    assert group["count"] == 4 and group["versions"] == [{"version": "1.4", "count": 1}, {"version": "1.5", "count": 1}]
 
 
 def test_an_unknown_worker_and_a_bad_field_are_refused(server):
@@ -120,3 +157,4 @@ def test_sluice_work_is_quiet_goes_on_and_stops(server, work):
     assert found["queues"] == [server.topic] and found["slots"] == 2
     ask(server, "stop", "worker-1")
     assert process.wait(20) == 0
+    assert workers(server) == [], "it has said that it ends"
