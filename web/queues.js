@@ -1,6 +1,6 @@
 // queues.js - all queues in one table.
 import { h } from './dom.js';
-import { get, has, namespaces, queues, may, post, PAGE } from './api.js';
+import { queues, may, post, PAGE } from './api.js';
 import { download } from './bulk.js';
 import { gauge, spark } from './charts.js';
 import { duration, number, plural, rate, short } from './format.js';
@@ -10,26 +10,10 @@ import { drainDialog, pause, pauseDialog, statePill } from './pause.js';
 import { act, app, ask, attempt, head, href, pill, queueLink, sendDialog, toast } from './ui.js';
 import { welcome } from './overview.js';
 
-// Map of queue to {n, used, slots} of the workers that say who they are, of the first 1,000; null: not known.
-async function workersOf(signal) {
-  if (!has('GET', '/v1/admin/workers')) return null;
-  const found = new Map();
-  for (const namespace of namespaces()) {
-    const { workers } = await get('/v1/admin/workers', { namespace, limit: PAGE }, signal).catch((error) => { if (!error.status) throw error; return { workers: [] }; });
-    for (const w of workers) for (const queue of w.queues || []) {
-      const of = found.get(`${w.namespace}/${queue}`) || { n: 0, used: 0, slots: 0 };
-      found.set(`${w.namespace}/${queue}`, { n: of.n + 1, used: of.used + (w.used || 0), slots: of.slots + (w.slots || 0) });
-    }
-  }
-  return found;
-}
-
 let most = PAGE; // queues to load: more when the person asks for more
 
 export async function load(route, signal) {
-  const [found, workers] = await Promise.all([queues(signal, most), workersOf(signal)]);
-  for (const q of found.rows) q.workers = workers?.get(nameOf(q)) || null;
-  found.hasWorkers = Boolean(workers?.size);
+  const found = await queues(signal, most);
   noteQueues(found.rows);
   return found;
 }
@@ -51,8 +35,8 @@ const COLUMNS = [
   { id: 'spark', label: 'Backlog', cell: (q) => spark(seriesOf(nameOf(q), 'depth'), `backlog of ${nameOf(q)}`, 'ready') },
 ];
 const WORKERS = [
-  { id: 'workers', label: 'Workers', num: true, title: 'that say who they are', value: (q) => q.workers?.n || 0, cell: (q) => h('a', { class: q.workers ? null : 'zero', href: href(['queue', q.namespace, q.queue], { tab: 'consumers' }) }, number(q.workers?.n || 0)) },
-  { id: 'use', label: 'Slots', title: 'slots of these workers that are in use', value: (q) => (q.workers?.slots ? q.workers.used / q.workers.slots : null), cell: (q) => (q.workers?.slots ? h('span', { class: 'meter' }, gauge(q.workers.used, q.workers.slots, `slots of ${nameOf(q)} in use`), ` ${number(q.workers.used)}/${number(q.workers.slots)}`) : '') },
+  { id: 'workers', label: 'Consumers', num: true, title: 'that say who they are', value: (q) => q.consumers || 0, cell: (q) => h('a', { class: q.consumers ? null : 'zero', href: href(['queue', q.namespace, q.queue], { tab: 'consumers' }) }, number(q.consumers || 0)) },
+  { id: 'use', label: 'Slots', title: 'slots of these workers that are in use', value: (q) => (q.slots ? q.slots_used / q.slots : null), cell: (q) => (q.slots ? h('span', { class: 'meter' }, gauge(q.slots_used, q.slots, `slots of ${nameOf(q)} in use`), ` ${number(q.slots_used)}/${number(q.slots)}`) : '') },
 ];
 const SHARD = { id: 'shard', label: 'Shard', value: (q) => q.shard, cell: (q) => q.shard || '' };
 const ALWAYS = ['name', 'state'];
@@ -69,7 +53,7 @@ export function view(data, route) {
   const { q: filter = '', sort = 'name' } = route.params;
   const hidden = (route.params.hide || '').split('.').filter(Boolean);
   const rows = data.rows.filter((q) => nameOf(q).includes(filter.toLowerCase()));
-  const known = [...COLUMNS, ...(data.hasWorkers ? WORKERS : [])];
+  const known = [...COLUMNS, ...(data.rows.some((q) => q.consumers) ? WORKERS : [])];
   const columns = [...known, ...(data.rows.some((q) => q.shard) ? [SHARD] : [])].filter((c) => !hidden.includes(c.id));
   const chosen = rows.filter((q) => selected.has(nameOf(q)) && may('admin', q.namespace));
   const rest = chosen.reduce((n, q) => n + q.ready + q.delayed + q.held, 0);

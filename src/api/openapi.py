@@ -89,6 +89,7 @@ QUEUE = {
 PAUSE = {**each(TEXT, "paused_by pause_reason"), "paused_until": MOMENT, "draining": FLAG}
 QUEUE_SHOWN = {
     **QUEUE,
+    "consumers": COUNT,
     "since_start": whole(each(COUNT, "accepted delivered finished failed died")),
 }
 KIND = string(pattern="^[A-Za-z0-9._:/-]{1,100}$")
@@ -399,10 +400,10 @@ SCHEMAS = {
     }),
     "Queue": record([*QUEUE], {**QUEUE, **PAUSE, **SHARDS, **PARTIAL}),
     "Queues": record(["topics"], {"topics": array(ref("Queue")), "cursor": ref("Cursor"), **PARTIAL}),
-    "QueueShown": record([*QUEUE_SHOWN], {**QUEUE_SHOWN, **PAUSE, **SHARDS, **each(COUNT, "oldest_ready_ms wait_p95_ms empty_in_ms")}),
+    "QueueShown": record([*QUEUE_SHOWN], {**QUEUE_SHOWN, **PAUSE, **SHARDS, **each(COUNT, "oldest_ready_ms wait_p95_ms empty_in_ms slots slots_used")}),
     "QueuesShown": record(["queues"], {"queues": array(ref("QueueShown")), "cursor": ref("Cursor"), **PARTIAL}),
     "QueueWithPolicy": record([*QUEUE_SHOWN, "policy"], {
-        **QUEUE_SHOWN, **PAUSE, **SHARDS, **PARTIAL, **each(COUNT, "oldest_ready_ms wait_p95_ms empty_in_ms"), "policy": ref("Knobs")}),
+        **QUEUE_SHOWN, **PAUSE, **SHARDS, **PARTIAL, **each(COUNT, "oldest_ready_ms wait_p95_ms empty_in_ms slots slots_used"), "policy": ref("Knobs")}),
     "AuditLines": whole({"lines": array({"type": "object"}), "looked": COUNT, "whole": FLAG}),
     "History": record(["range", "step_ms", "steps"], {
         **PLACE, **PARTIAL, "range": string(enum=RANGES), "step_ms": COUNT, "steps": COUNT, "end": MOMENT,

@@ -1,6 +1,8 @@
 #include "api/queuestats.h"
 
+#include "api/api.h"
 #include "api/flat/view.h"
+#include "api/worker/workers.h"
 
 static void
 conclude(struct apicall *a, struct queuestats *s, const struct fanout *g)
@@ -9,6 +11,16 @@ conclude(struct apicall *a, struct queuestats *s, const struct fanout *g)
 	if (!fanout_any(g))
 		s->rc = (int)s->missing.err.code;
 	s->then(a);
+}
+
+void
+queuestats_crew(const struct api *api, struct op_queue *q)
+{
+	const struct crew crew = workers_crew(api->workers, slice_of(q->space), slice_of(q->name), clock_mono(api->clock));
+
+	q->workers = crew.n;
+	q->slots = crew.slots;
+	q->used = crew.used;
 }
 
 /* --- one queue ---------------------------------------------------------------- */
@@ -43,6 +55,8 @@ take_queue(struct fanout *g)
 		s->each[s->n++] = p->op.queues[0];
 		s->rc = 0;
 	}
+	if (s->n)
+		queuestats_crew(g->api, &s->sum);
 	/* A shard that did not answer may have the queue. */
 	fanout_missing(g, &s->missing);
 	if (s->rc && s->missing.n > 0)
@@ -86,10 +100,11 @@ goes_on(const struct fanout_part *p)
 }
 
 static void
-take_rows(struct queuestats *s, const struct fanout_part *p)
+take_rows(const struct api *api, struct queuestats *s, const struct fanout_part *p)
 {
 	for (uint32_t i = 0; i < p->op.n_queues; i++) {
 		s->queues[s->n_queues] = p->op.queues[i];
+		queuestats_crew(api, &s->queues[s->n_queues]);
 		s->lanes[s->n_queues++] = p->lane;
 	}
 }
@@ -113,7 +128,7 @@ take_page(struct fanout *g)
 			s->cursor = (uint64_t)p->lane << BROKER_CURSOR_BITS;
 			break;
 		}
-		take_rows(s, p);
+		take_rows(g->api, s, p);
 		if (goes_on(p)) {
 			s->cursor = p->op.cursor;
 			break;

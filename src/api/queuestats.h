@@ -40,6 +40,9 @@ void queuestats_queue(struct apicall *a, struct queuestats *s, struct slice spac
 void queuestats_queues(struct apicall *a, struct queuestats *s, struct slice space, uint64_t cursor,
 		       uint32_t limit, void (*then)(struct apicall *a));
 
+/* Sets the crew of the queue. */
+void queuestats_crew(const struct api *api, struct op_queue *q);
+
 /* Refuses the call if s failed; not_there: the text for a missing queue. Returns true if it
  * did. */
 bool queuestats_refused(struct apicall *a, const struct queuestats *s, const char *not_there);

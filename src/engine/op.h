@@ -173,6 +173,8 @@ struct op_queue {
 	slu_time empty;              /* the same */
 	slu_time held;               /* the end of the hold of the queue; 0: it is not held */
 	slu_time now;                /* the time of the shard when it answered; 0: a node of an earlier version has answered */
+	uint32_t workers;            /* API only: its crew (api/worker/crews.h) */
+	uint32_t slots, used;        /* the same */
 };
 
 /*

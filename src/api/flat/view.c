@@ -473,6 +473,11 @@ flat_view_queue_details(struct json_out *w, const struct op_queue *q)
 		json_out_u64(w, "wait_p95_ms", (uint64_t)(q->wait / SLU_MS));
 	if (q->empty)
 		json_out_u64(w, "empty_in_ms", (uint64_t)(q->empty / SLU_MS));
+	json_out_u64(w, "consumers", q->workers);
+	if (q->workers) {
+		json_out_u64(w, "slots", q->slots);
+		json_out_u64(w, "slots_used", q->used);
+	}
 	flat_view_since(w, &q->totals);
 }
 

@@ -62,6 +62,8 @@ take_page(struct live *l, const struct op *op)
 	const char *const shard = l->names_shards ? broker_shard_name(b, l->lane) : NULL;
 	const uint64_t cursor = op->rc ? 0 : op->cursor;
 
+	for (uint32_t i = 0; !op->rc && i < op->n_queues; i++)
+		queuestats_crew(l->api, &op->queues[i]);
 	pthread_mutex_lock(&l->mtx);
 	for (uint32_t i = 0; !op->rc && i < op->n_queues; i++)
 		live_rows_note(&l->rows, &op->queues[i], l->lane, shard);

@@ -38,6 +38,7 @@ struct live_row {
 		uint32_t count[MSG_STATES];
 		struct ledger_totals totals;
 		uint32_t warn_depth;
+		uint32_t workers, slots, used;
 		uint64_t pause; /* a hash of its note */
 		bool paused, draining, held;
 	} counts;

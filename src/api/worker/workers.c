@@ -138,6 +138,7 @@ struct workers {
 	_Atomic uint32_t n;                 /* read without mtx, too */
 	uint32_t first_free;                /* no place before it is free */
 	struct worker_row *at[WORKERS_MAX]; /* by handle; NULL: free */
+	struct crews crews;                 /* each queue of each row */
 };
 
 struct worker_key {
@@ -189,13 +190,39 @@ workers_new(struct workers **out, struct slu_err *err)
 	pthread_mutex_init(&w->mtx, NULL);
 	map_init(&w->by_name, w, row_hash, row_is);
 	list_init(&w->rows);
+	crews_init(&w->crews, &w->secret);
 	*out = w;
 	return 0;
+}
+
+static struct crew
+crew_of(const struct worker_row *r)
+{
+	return (struct crew){ 1, r->slots, r->used };
+}
+
+/* Drops the first queue of the row. */
+static void
+drop_queue(struct workers *w, struct worker_row *r)
+{
+	const struct slice first = slice_of(r->queues);
+
+	crews_leave(&w->crews, slice_of(r->space), first, crew_of(r));
+	r->queues_n -= (uint16_t)(first.n + 1);
+	memmove(r->queues, r->queues + first.n + 1, r->queues_n);
+}
+
+static void
+drop_queues(struct workers *w, struct worker_row *r)
+{
+	while (r->queues_n)
+		drop_queue(w, r);
 }
 
 static void
 forget(struct workers *w, struct worker_row *r)
 {
+	drop_queues(w, r);
 	map_remove(&w->by_name, row_hash(w, r->handle), r->handle);
 	list_remove(&r->node);
 	w->at[r->handle] = NULL;
@@ -212,6 +239,7 @@ workers_free(struct workers *w)
 	LIST_EACH_SAFE(n, &w->rows)
 		forget(w, CONTAINER(n, struct worker_row, node));
 	map_release(&w->by_name);
+	crews_release(&w->crews);
 	pthread_mutex_destroy(&w->mtx);
 	mem_free(w);
 }
@@ -286,23 +314,38 @@ has_queue(struct slice queues, struct slice queue)
 }
 
 static void
-add_queue(struct worker_row *r, struct slice queue)
+add_queue(struct workers *w, struct worker_row *r, struct slice queue)
 {
 	if (!queue.n || has_queue((struct slice){ r->queues, r->queues_n }, queue))
 		return;
-	while (r->queues_n + queue.n + 1 > sizeof r->queues) {
-		const size_t first = strlen(r->queues) + 1;
-
-		r->queues_n -= (uint16_t)first;
-		memmove(r->queues, r->queues + first, r->queues_n);
-	}
+	while (r->queues_n + queue.n + 1 > sizeof r->queues)
+		drop_queue(w, r);
+	if (!crews_join(&w->crews, slice_of(r->space), queue, crew_of(r)))
+		return;
 	memcpy(r->queues + r->queues_n, queue.p, queue.n);
 	r->queues[r->queues_n + queue.n] = '\0';
 	r->queues_n += (uint16_t)(queue.n + 1);
 }
 
+/* Its crews know the new numbers. */
 static void
-note(struct worker_row *r, const struct worker_beat *b, slu_time now)
+set_slots(struct workers *w, struct worker_row *r, uint32_t slots, uint32_t used)
+{
+	struct slice queues = { r->queues, r->queues_n };
+
+	while (queues.n > 0) {
+		const struct slice name = slice_of(queues.p);
+
+		(void)crews_join(&w->crews, slice_of(r->space), name, (struct crew){ 0, slots, used }); /* it is there */
+		crews_leave(&w->crews, slice_of(r->space), name, (struct crew){ 0, r->slots, r->used });
+		slice_skip(&queues, name.n + 1);
+	}
+	r->slots = slots;
+	r->used = used;
+}
+
+static void
+note(struct workers *w, struct worker_row *r, const struct worker_beat *b, slu_time now)
 {
 	if (!slice_eq(slice_of(r->instance), b->instance)) { /* WORKERS-2 */
 		if (r->instance[0] && b->instance.n && r->used) {
@@ -311,18 +354,17 @@ note(struct worker_row *r, const struct worker_beat *b, slu_time now)
 		}
 		r->state = WORKER_RUNNING;
 		r->since = b->wall;
-		r->queues_n = 0;
+		drop_queues(w, r);
 	}
 	r->last = now;
 	r->wall = b->wall;
-	r->slots = b->slots;
-	r->used = b->used;
+	set_slots(w, r, b->slots, b->used);
 	r->lost = b->lost;
 	r->late = b->late;
 	set(r->host, sizeof r->host, b->host);
 	set(r->version, sizeof r->version, b->version);
 	set(r->instance, sizeof r->instance, b->instance);
-	add_queue(r, b->queue);
+	add_queue(w, r, b->queue);
 }
 
 int
@@ -345,7 +387,7 @@ workers_beat(struct workers *w, const struct worker_beat *b, slu_time now, enum 
 	if (!r)
 		rc = add(w, b, &r, err);
 	if (!rc) {
-		note(r, b, now);
+		note(w, r, b, now);
 		list_remove(&r->node);
 		list_append(&w->rows, &r->node);
 		*state = r->state;
@@ -365,6 +407,20 @@ workers_state(struct workers *w, struct slice namespace, struct slice name)
 	state = r ? r->state : WORKER_RUNNING;
 	pthread_mutex_unlock(&w->mtx);
 	return state;
+}
+
+struct crew
+workers_crew(struct workers *w, struct slice namespace, struct slice queue, slu_time now)
+{
+	struct crew crew = { 0 };
+
+	if (atomic_load_explicit(&w->n, memory_order_relaxed) == 0)
+		return crew;
+	pthread_mutex_lock(&w->mtx);
+	forget_old(w, now);
+	crew = crews_of(&w->crews, namespace, queue);
+	pthread_mutex_unlock(&w->mtx);
+	return crew;
 }
 
 struct slice

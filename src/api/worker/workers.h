@@ -18,6 +18,7 @@
 #ifndef API_WORKER_WORKERS_H
 #define API_WORKER_WORKERS_H
 
+#include "api/worker/crews.h"
 #include "base/bytes.h"
 
 #include <sluice/err.h>
@@ -28,7 +29,7 @@ enum {
 	WORKERS_MAX = 10000,
 	WORKERS_NAME = 128,  /* bytes of a name or host, at most */
 	WORKERS_WORD = 64,   /* of a version or instance */
-	WORKERS_QUEUES = 256 /* of the names of its queues together; the oldest are dropped */
+	WORKERS_QUEUES = 256 /* of the names of its queues together; the oldest are dropped. Their crews: crews.h */
 };
 
 enum worker_state {
@@ -75,6 +76,9 @@ int workers_beat(struct workers *w, const struct worker_beat *b, slu_time now, e
 
 /* What the worker is asked; WORKER_RUNNING if it is not known. */
 enum worker_state workers_state(struct workers *w, struct slice namespace, struct slice name);
+
+/* The workers of a queue together; zeros: none is known. */
+struct crew workers_crew(struct workers *w, struct slice namespace, struct slice queue, slu_time now);
 
 /* The version of the worker, in room; n 0: not known. */
 struct slice workers_version(struct workers *w, struct slice namespace, struct slice name, char room[static WORKERS_WORD + 1]);

@@ -30,6 +30,8 @@ static const struct column columns[] = {
 	{ "held", "HELD", COLUMN_NUMBER },
 	{ "dead", "DEAD", COLUMN_NUMBER },
 	{ "oldest_ready_ms", "OLDEST", COLUMN_MILLIS },
+	{ "wait_p95_ms", "WAIT P95", COLUMN_MILLIS },
+	{ "consumers", "WORKERS", COLUMN_NUMBER },
 	{ "paused", "PAUSED", COLUMN_TEXT },
 	{ "paused_until", "UNTIL", COLUMN_MAYBE },
 	{ "pause_reason", "REASON", COLUMN_MAYBE },

@@ -98,6 +98,27 @@ def test_the_version_of_a_worker_is_with_its_attempts_and_in_the_groups_of_dead_
     assert group["count"] == 4 and group["versions"] == [{"version": "1.4", "count": 1}, {"version": "1.5", "count": 1}]
 
 
+def crew(server, topic):
+    found = {q["queue"]: q for q in server.get("/v1/admin/queues", namespace=server.namespace).body["queues"]}[topic]
+    assert found["consumers"] == server.get("/v1/admin/queue", **server.here(topic=topic)).body["consumers"]
+    return found["consumers"], found.get("slots"), found.get("slots_used")
+
+
+def test_a_list_of_queues_has_the_workers_of_each(server):
+    for topic in "x", "y":
+        server.enqueue({"text": "a"}, topic=topic)
+    to = lambda topic: {"namespace": server.namespace, "queue": topic}
+    assert crew(server, "x") == (0, None, None)
+    beat(server, "one", more="instance=a; slots=4; used=1", body=to("x"))
+    beat(server, "two", more="slots=2; used=2", body=to("x"))
+    beat(server, "two", more="slots=2; used=1", body=to("y"))
+    assert crew(server, "x") == (2, 6, 2) and crew(server, "y") == (1, 2, 1)
+    beat(server, "one", more="instance=b; slots=4; used=0", body=to("y"))
+    assert crew(server, "x") == (1, 2, 1) and crew(server, "y") == (2, 6, 1)
+    beat(server, "one", more="instance=b; ends=1", body=to("y"))
+    assert crew(server, "y") == (1, 2, 1)
+
+
 def test_an_unknown_worker_and_a_bad_field_are_refused(server):
     assert ask(server, "quiet", "nobody").status == 404
     bad = server.call("POST", "/worker", {"namespace": server.namespace}, {"Sluice-Worker": "slots=x"})
