@@ -6,7 +6,7 @@ import { nameOf, rateOf } from './samples.js';
 import { pause, pauseText, rest } from './pause.js';
 import { act, card, href, pill, queueLink } from './ui.js';
 
-const OLD_MS = 5 * 60e3;    // a ready message that waits longer needs attention
+const OLD_MS = 5 * 60e3;    // a ready message that waits longer needs attention, unless its queue says when: warn_age
 const ALONE_MS = 30e3;      // the same, if nothing takes messages
 const SKEW_MS = 5e3;
 const SHOWN = 12;
@@ -40,13 +40,15 @@ function ofServer({ state, partial }) {
   return found;
 }
 
+const depth = (q) => q.total - q.dead - q.damaged;
+
 // Why the oldest ready message waits, or null.
 function waiting(q) {
   const old = q.oldest_ready_ms || 0;
   const taken = q.leased > 0 || (rateOf(nameOf(q), 'delivered') || 0) > 0;
   if (!q.ready || q.paused) return null;
   if (!taken && old > ALONE_MS) return { rank: 2, kind: 'bad', why: `no consumer: ${plural(q.ready, 'message')} ready, the oldest for ${duration(old)}, and nothing takes them`, ...look(href(['queue', q.namespace, q.queue], { tab: 'consumers' }), 'Consumers') };
-  return old > OLD_MS ? { rank: 3, kind: 'bad', why: `the oldest ready message waits for ${duration(old)}`, ...look(href(['queue', q.namespace, q.queue]), 'Queue') } : null;
+  return old > (q.warn_age_ms || OLD_MS) ? { rank: 3, kind: 'bad', why: `the oldest ready message waits for ${duration(old)}${q.warn_age_ms ? `; its warn_age is ${duration(q.warn_age_ms)}` : ''}`, ...look(href(['queue', q.namespace, q.queue]), 'Queue') } : null;
 }
 
 function ofQueue(q) {
@@ -57,7 +59,7 @@ function ofQueue(q) {
     q.paused && q.ready && { rank: 4, kind: 'paused', why: `${pauseText(q)}, with ${number(q.ready)} ready`, resume: true },
     q.draining && { rank: 5, kind: rest(q) ? 'draining' : 'drained', why: `refuses new messages; ${rest(q) ? `${plural(rest(q), 'message')} left` : 'nothing is left'}`, resume: true },
     waiting(q),
-    q.warning && { rank: 5, kind: 'warn', why: `deeper than its warn_depth: ${number(q.total - q.dead)}`, ...look(href(['queue', q.namespace, q.queue], { tab: 'settings' }), 'Settings') },
+    depth(q) > q.warn_depth && { rank: 5, kind: 'warn', why: `deeper than its warn_depth: ${number(depth(q))}`, ...look(href(['queue', q.namespace, q.queue], { tab: 'settings' }), 'Settings') },
   ].filter(Boolean).map((a) => ({ ...a, q }));
 }
 

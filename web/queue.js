@@ -11,6 +11,7 @@ import { messageTable } from './messages.js';
 import { actsOnAll, actsOnSelected } from './bulk.js';
 import { limitsTab } from './holds.js';
 import { selected, table } from './table.js';
+import { tags } from './queues.js';
 import { sharesView } from './shares.js';
 import { workerTable } from './workers.js';
 
@@ -190,7 +191,7 @@ export function view({ q, past, more, tab }, route) {
   const content = { messages: () => messagesTab(q, more, route), keys: () => (more ? keysView(more, { path: route.path, params: route.params }) : empty('No list of keys', 'This server has none.')), shares: () => sharesView(q, more[1], more[0], SAMPLE), due: () => dueTab(q, more), settings: () => settingsTab(q, more, route), limits: () => limitsTab(q, more),
     consumers: () => workerTable(more.workers) };
   return h('div', null,
-    head([h('span', { class: 'ns' }, `${q.namespace}/`), q.display_topic || q.queue, ' ', pills(q)], actions(q)), stateNotes(q),
+    head([h('span', { class: 'ns' }, `${q.namespace}/`), q.display_topic || q.queue, ' ', pills(q), tags(q)], actions(q)), stateNotes(q),
     counts(q), plot(q, past, route), tabs(tab, names, (id) => href(['queue', q.namespace, q.queue], { tab: id })), (content[tab] || content.messages)());
 }
 

@@ -24,9 +24,15 @@ const count = (id, label, title) => ({
 });
 const speed = (id, label, counter) => ({ id, label, num: true, value: (q) => rateOf(nameOf(q), counter), cell: (q) => rate(rateOf(nameOf(q), counter)) });
 
+// Tags lead to the other queues that have them.
+const tagsOf = (q) => (q.tags ? q.tags.split(',') : []);
+export const tags = (q) => tagsOf(q).map((tag) => [' ', h('a', { class: 'tag', href: href(['queues'], { q: `tag:${tag}` }) }, tag)]);
+
+const matches = (q, filter) => (filter.startsWith('tag:') ? tagsOf(q).includes(filter.slice(4)) : nameOf(q).includes(filter.toLowerCase()) || tagsOf(q).some((tag) => tag.toLowerCase().includes(filter.toLowerCase())));
+
 const COLUMNS = [
-  { id: 'name', label: 'Queue', value: nameOf, cell: (q) => queueLink(q) },
-  { id: 'state', label: 'State', value: (q) => 2 * Number(q.paused) + Number(Boolean(q.draining)), cell: (q) => [statePill(q), q.warning && pill('warn', 'deep')] },
+  { id: 'name', label: 'Queue', value: nameOf, cell: (q) => [queueLink(q), tags(q)] },
+  { id: 'state', label: 'State', value: (q) => 2 * Number(q.paused) + Number(Boolean(q.draining)), cell: (q) => [statePill(q), q.warn_depth && q.total - q.dead - q.damaged > q.warn_depth && [' ', pill('warn', 'deep')], q.warn_age_ms && q.oldest_ready_ms > q.warn_age_ms && [' ', pill('warn', 'old')]] },
   count('ready', 'Ready'), count('delayed', 'Delayed'), count('leased', 'In flight', 'leased by a consumer'),
   count('held', 'Held', 'behind another message of their key'), count('dead', 'Dead'),
   { id: 'oldest', label: 'Oldest', num: true, title: 'how long the oldest ready message has waited', value: (q) => q.oldest_ready_ms ?? null, cell: (q) => duration(q.oldest_ready_ms) },
@@ -52,7 +58,7 @@ function picker(route, hidden, known) {
 export function view(data, route) {
   const { q: filter = '', sort = 'name' } = route.params;
   const hidden = (route.params.hide || '').split('.').filter(Boolean);
-  const rows = data.rows.filter((q) => nameOf(q).includes(filter.toLowerCase()));
+  const rows = data.rows.filter((q) => matches(q, filter));
   const known = [...COLUMNS, ...(data.rows.some((q) => q.consumers) ? WORKERS : [])];
   const columns = [...known, ...(data.rows.some((q) => q.shard) ? [SHARD] : [])].filter((c) => !hidden.includes(c.id));
   const chosen = rows.filter((q) => selected.has(nameOf(q)) && may('admin', q.namespace));
@@ -66,7 +72,7 @@ export function view(data, route) {
   return h('div', null,
     head('Queues', act('Send a message', () => sendDialog(), { right: 'write', namespace: data.rows[0].namespace, key: 'e' })),
     h('div', { class: 'bar' },
-      h('input', { type: 'search', id: 'filter', class: 'grow', placeholder: 'Filter by name', 'aria-label': 'Filter by name', value: filter,
+      h('input', { type: 'search', id: 'filter', class: 'grow', placeholder: 'Filter by name or tag', 'aria-label': 'Filter by name or tag', value: filter,
         oninput: (e) => history.replaceState(null, '', href(['queues'], { ...route.params, q: e.target.value })) || app.refresh() }),
       picker(route, hidden, known),
       chosen.length > 0 && [act(`Pause ${chosen.length}`, () => both(true), { namespace: chosen[0].namespace, key: 'p' }), act(`Pause ${chosen.length} for …`, () => pauseDialog(chosen, () => selected.clear()), { namespace: chosen[0].namespace }), act(`Drain ${chosen.length}`, () => drainDialog(chosen, () => selected.clear()), { namespace: chosen[0].namespace }), act(`Resume ${chosen.length}`, () => both(false), { namespace: chosen[0].namespace }), act(`Purge ${chosen.length}`, purge, { namespace: chosen[0].namespace, kind: 'danger' })],

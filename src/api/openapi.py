@@ -117,6 +117,8 @@ KNOBS = {
     "max_attempts": ATTEMPTS,
     "retry": RETRY,
     **each(UINT32, "max_depth warn_depth dlq_max"),
+    "warn_age": TIME,
+    "tags": string(maxLength=127),
     **each(integer(minimum=0, maximum=10**9), "max_rate burst"),
     "idempotency": string(enum=["first", "strict"]),
     **each(FLAG, "require_lease paused draining"),
@@ -400,10 +402,10 @@ SCHEMAS = {
     }),
     "Queue": record([*QUEUE], {**QUEUE, **PAUSE, **SHARDS, **PARTIAL}),
     "Queues": record(["topics"], {"topics": array(ref("Queue")), "cursor": ref("Cursor"), **PARTIAL}),
-    "QueueShown": record([*QUEUE_SHOWN], {**QUEUE_SHOWN, **PAUSE, **SHARDS, **each(COUNT, "oldest_ready_ms wait_p95_ms empty_in_ms slots slots_used")}),
+    "QueueShown": record([*QUEUE_SHOWN], {**QUEUE_SHOWN, **PAUSE, **SHARDS, "tags": TEXT, **each(COUNT, "oldest_ready_ms wait_p95_ms empty_in_ms slots slots_used warn_depth warn_age_ms")}),
     "QueuesShown": record(["queues"], {"queues": array(ref("QueueShown")), "cursor": ref("Cursor"), **PARTIAL}),
     "QueueWithPolicy": record([*QUEUE_SHOWN, "policy"], {
-        **QUEUE_SHOWN, **PAUSE, **SHARDS, **PARTIAL, **each(COUNT, "oldest_ready_ms wait_p95_ms empty_in_ms slots slots_used"), "policy": ref("Knobs")}),
+        **QUEUE_SHOWN, **PAUSE, **SHARDS, **PARTIAL, "tags": TEXT, **each(COUNT, "oldest_ready_ms wait_p95_ms empty_in_ms slots slots_used warn_depth warn_age_ms"), "policy": ref("Knobs")}),
     "AuditLines": whole({"lines": array({"type": "object"}), "looked": COUNT, "whole": FLAG}),
     "History": record(["range", "step_ms", "steps"], {
         **PLACE, **PARTIAL, "range": string(enum=RANGES), "step_ms": COUNT, "steps": COUNT, "end": MOMENT,

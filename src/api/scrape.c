@@ -295,7 +295,7 @@ struct state {
 	uint32_t shown;             /* queues with lines of their own */
 	uint32_t queues;
 	bool answered;         /* a lane has answered; otherwise its queues are unknown */
-	uint32_t warnings;     /* queues that have more than their warn_depth */
+	uint32_t warnings;     /* queues that warn: flat_view_warns */
 	struct op_queue other; /* the sum of the queues that are not shown; its counts are in others */
 	uint64_t others[MSG_STATES];
 
@@ -398,7 +398,7 @@ write_sums(const struct state *s, struct buf *out)
 	if (s->answered)
 		buf_printf(out, "sluice_queues %" PRIu32 "\n", s->queues);
 	write_type(out, "sluice_queues_warning", "gauge",
-		   "queues with more messages than their warn_depth");
+		   "queues with more messages than their warn_depth, or an older ready one than their warn_age");
 	if (s->answered)
 		buf_printf(out, "sluice_queues_warning %" PRIu32 "\n", s->warnings);
 }

@@ -57,7 +57,8 @@ static bool
 has_new_setting(const struct op *op)
 {
 	return op->policy.share_weights[0] || op->policy.dead_letter_queue[0] || op->policy.rules[0] || op->policy.max_runtime ||
-	       op->policy.breakers[0] || policy_has_limits(&op->policy) || !pause_note_is_empty(&op->policy.pause) || op->policy.draining;
+	       op->policy.breakers[0] || policy_has_limits(&op->policy) || !pause_note_is_empty(&op->policy.pause) || op->policy.draining ||
+	       op->policy.warn_age || op->policy.tags[0];
 }
 
 static bool

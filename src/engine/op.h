@@ -165,7 +165,9 @@ struct op_queue {
 	slu_time oldest;             /* how long the oldest ready message has waited, or -1; see
 				      * ledger_oldest */
 	uint32_t warn_depth;         /* of the policy */
-	bool paused;                 /* of the policy */
+	slu_time warn_age;           /* the same */
+	char tags[POLICY_TAGS];      /* the same */
+	bool paused;                 /* the same */
 	bool draining;               /* the same */
 	struct pause_note pause;     /* the same */
 	char letters[NAME_TEXT];     /* dead_letter_queue of the policy */

@@ -198,6 +198,8 @@ static const struct op_field queue_fields[] = {
 	{ "wait",      15, FIELD_TIME, AT(wait), 0, NO, QUEUE_ROWS, NULL },
 	{ "empty",     16, FIELD_TIME, AT(empty), 0, NO, QUEUE_ROWS, NULL },
 	{ "draining",  17, FIELD_BOOL, AT(draining), 0, NO, QUEUE_ROWS, NULL },
+	{ "warn_age",  18, FIELD_TIME, AT(warn_age), 0, NO, QUEUE_ROWS, NULL },
+	{ "tags",      19, FIELD_TEXT, AT(tags), 0, NO, QUEUE_ROWS, NULL },
 	{ "letters",    20, FIELD_TEXT, AT(letters), 0, NO, QUEUE_ROWS, NULL },
 };
 #undef AT
@@ -418,6 +420,8 @@ const struct op_field op_fields[] = {
 	{ "queues",        204, FIELD_LIST,  AT(queues), 0, NO, QUEUE_ROWS, &list_queues },
 	{ "keys",          205, FIELD_LIST,  AT(keys), 0, NO, KEY_ROWS, &list_keys },
 	{ "uses",          206, FIELD_LIST,  AT(uses), 0, NO, V(LIMITS), &list_uses },
+	{ "warn_age",      206, FIELD_TIME,  AT(policy.warn_age), 0, POLICIES, POLICIES, NULL },
+	{ "tags",          207, FIELD_TEXT,  AT(policy.tags), 0, POLICIES, POLICIES, NULL },
 	{ "steps",         208, FIELD_LIST,  AT(steps), 0, NO, V(TREND), &list_steps },
 };
 #undef AT

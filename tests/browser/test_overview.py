@@ -17,7 +17,7 @@ def test_the_worst_stands_first_and_each_has_what_can_be_done(console):
         "state": {"reasons": [{"reason": "shard_failed", "name": "heavy", "message": "sync failed"}],
                   "warnings": [{"warning": "clock", "name": "a", "message": "its time is off"}, {"warning": "clock", "name": "b", "message": "its time is off"},
                                {"warning": "disk_space", "name": "a", "message": "3 % free"}, {"warning": "node_id", "message": "twice"}]},
-        "rows": [queue("letters", dead=2), queue("deep", warning=True, total=12), queue("stopped", paused=True, ready=3, pause_reason="release"),
+        "rows": [queue("letters", dead=2), queue("deep", warning=True, warn_depth=10, total=12), queue("stopped", paused=True, ready=3, pause_reason="release"),
                  queue("alone", ready=5, oldest_ready_ms=40_000), queue("slow", ready=5, leased=1, oldest_ready_ms=400_000), queue("fine", ready=5, leased=2, oldest_ready_ms=4000),
                  queue("paused-old", paused=True, ready=1, oldest_ready_ms=400_000), queue("broken", damaged=1)],
     }

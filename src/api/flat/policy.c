@@ -74,6 +74,12 @@ read_rules(struct json *r, const struct json_field *f, void *place)
 }
 
 static void
+read_tags(struct json *r, const struct json_field *f, void *place)
+{
+	read_line(r, f, place, POLICY_TAGS);
+}
+
+static void
 read_attribute(struct json *r, const struct json_field *f, void *place)
 {
 	read_line(r, f, place, POLICY_ATTRIBUTE);
@@ -103,6 +109,8 @@ static const struct json_field fields[] = {
 	JSON_ROW("max_rate", read_u32, struct policy, max_rate, .max = BUCKET_RATE_MAX),
 	JSON_ROW("burst", read_u32, struct policy, burst, .max = BUCKET_RATE_MAX),
 	JSON_ROW("warn_depth", read_u32, struct policy, warn_depth, .max = UINT32_MAX),
+	JSON_FIELD(span, struct policy, warn_age, .max = API_DELAY_MAX),
+	JSON_ROW("tags", read_tags, struct policy, tags),
 	JSON_ROW("idempotency_window", json_read_span, struct policy, window, .max = POLICY_WINDOW_MAX),
 	JSON_ROW("idempotency", read_idempotency, struct policy, strict),
 	JSON_FIELD(span, struct policy, dlq_retention, .max = API_DELAY_MAX),
@@ -154,6 +162,8 @@ flat_policy_encode(const struct policy *p, struct json_out *w)
 	json_out_u64(w, "max_rate", p->max_rate);
 	json_out_u64(w, "burst", p->burst);
 	json_out_u64(w, "warn_depth", p->warn_depth);
+	form_span_write(w, "warn_age", p->warn_age);
+	json_out_str(w, "tags", slice_of(p->tags));
 	form_span_write(w, "idempotency_window", p->window);
 	json_out_str(w, "idempotency", slice_of(idempotencies[p->strict].name));
 	form_span_write(w, "dlq_retention", p->dlq_retention);

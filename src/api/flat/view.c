@@ -411,7 +411,7 @@ flat_view_warns(const struct op_queue *q)
 
 	for (unsigned i = MSG_READY; i < MSG_DEAD; i++)
 		depth += q->count[i];
-	return q->warn_depth > 0 && depth > q->warn_depth;
+	return (q->warn_depth > 0 && depth > q->warn_depth) || (q->warn_age > 0 && q->oldest > q->warn_age);
 }
 
 void
@@ -467,6 +467,12 @@ void
 flat_view_queue_details(struct json_out *w, const struct op_queue *q)
 {
 	flat_view_queue(w, q);
+	if (q->tags[0])
+		json_out_str(w, "tags", slice_of(q->tags));
+	if (q->warn_depth)
+		json_out_u64(w, "warn_depth", q->warn_depth);
+	if (q->warn_age)
+		json_out_u64(w, "warn_age_ms", (uint64_t)(q->warn_age / SLU_MS));
 	if (q->oldest >= 0)
 		json_out_u64(w, "oldest_ready_ms", (uint64_t)(q->oldest / SLU_MS));
 	if (q->wait)

@@ -90,7 +90,7 @@ void flat_view_since(struct json_out *w, const struct ledger_totals *t);
 /* The cursor of the next page, as text: it may be above 2^53. 0: writes nothing. */
 void flat_view_cursor(struct json_out *w, uint64_t cursor);
 
-bool flat_view_warns(const struct op_queue *q); /* more messages than warn_depth */
+bool flat_view_warns(const struct op_queue *q); /* more messages than warn_depth, or an older ready one than warn_age */
 
 /* "ready", "delayed", "leased", "processing" (leased, and extended), "held", "dead". */
 const char *flat_view_status(const struct op_row *row);

@@ -80,7 +80,7 @@ static bool
 same_counts(const struct live_counts *a, const struct live_counts *b)
 {
 	return memcmp(a->count, b->count, sizeof a->count) == 0 && same_totals(&a->totals, &b->totals) &&
-	       a->warn_depth == b->warn_depth && a->workers == b->workers && a->slots == b->slots && a->used == b->used && a->paused == b->paused && a->draining == b->draining && a->pause == b->pause && a->held == b->held;
+	       a->warn_depth == b->warn_depth && a->workers == b->workers && a->slots == b->slots && a->used == b->used && a->paused == b->paused && a->draining == b->draining && a->pause == b->pause && a->tags == b->tags && a->warn_age == b->warn_age && a->held == b->held;
 }
 
 /* Returns a free handle, or MAP_NONE. */
@@ -152,6 +152,8 @@ counts_of(const struct live_rows *r, const struct op_queue *q)
 	c.paused = q->paused;
 	c.draining = q->draining;
 	c.pause = hash_keyed(&r->secret, &q->pause, sizeof q->pause);
+	c.tags = hash_keyed(&r->secret, q->tags, sizeof q->tags);
+	c.warn_age = q->warn_age;
 	c.held = q->held != 0;
 	return c;
 }

@@ -40,6 +40,8 @@ struct live_row {
 		uint32_t warn_depth;
 		uint32_t workers, slots, used;
 		uint64_t pause; /* a hash of its note */
+		uint64_t tags;  /* a hash */
+		slu_time warn_age;
 		bool paused, draining, held;
 	} counts;
 	struct slice text; /* JSON; n 0: the row has not changed since the first look */

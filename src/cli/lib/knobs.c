@@ -73,7 +73,7 @@ knobs_read(struct knobs *k, struct slice document, const char *member, struct sl
 
 const char *const knob_names[] = {
 	"lease", "max_attempts", "retry.kind", "retry.base", "retry.max", "retry.jitter", "ttl", "max_depth",
-	"warn_depth", "max_rate", "burst", "idempotency_window", "idempotency", "dlq_retention", "dlq_max",
+	"warn_depth", "warn_age", "tags", "max_rate", "burst", "idempotency_window", "idempotency", "dlq_retention", "dlq_max",
 	"require_lease", "paused", "draining", "share_weights", "concurrency", "share_concurrency", "rate", "rate_burst",
 	"share_rate", "share_rate_burst", "key_rate", "key_rate_burst", "limit_attribute", "attribute_concurrency", "attribute_rate",
 	"attribute_rate_burst", "dead_letter_queue", "breakers", "rules", "max_runtime",

@@ -36,6 +36,7 @@ static const struct column columns[] = {
 	{ "paused_until", "UNTIL", COLUMN_MAYBE },
 	{ "pause_reason", "REASON", COLUMN_MAYBE },
 	{ "draining", "DRAINING", COLUMN_MAYBE },
+	{ "tags", "TAGS", COLUMN_MAYBE },
 };
 
 /* --- list ----------------------------------------------------------------------- */
@@ -208,8 +209,8 @@ const struct command cli_queue_set = {
 	.usage = "QUEUE KNOB=VALUE... [options]",
 	.text = "Changes knobs of a queue; the other knobs do not change. Knobs: lease,\n"
 		"max_attempts, retry.kind, retry.base, retry.max, retry.jitter, ttl, max_depth,\n"
-		"warn_depth, max_rate, burst, idempotency_window, idempotency, dlq_retention,\n"
-		"dlq_max, require_lease, paused, draining, share_weights, concurrency,\n"
+		"warn_depth, warn_age, tags, max_rate, burst, idempotency_window, idempotency,\n"
+		"dlq_retention, dlq_max, require_lease, paused, draining, share_weights, concurrency,\n"
 		"share_concurrency, rate, rate_burst, share_rate, share_rate_burst, key_rate,\n"
 		"key_rate_burst, limit_attribute, attribute_concurrency, attribute_rate,\n"
 		"attribute_rate_burst, dead_letter_queue, breakers, rules, max_runtime.\n"

@@ -100,6 +100,34 @@ check_weights(const struct policy *p, struct slu_err *err)
 	return 0;
 }
 
+/* ---- Tags ---- */
+
+static bool
+is_tag(struct slice tag)
+{
+	static const char known[] = "abcdefghijklmnopqrstuvwxyz0123456789._:=/-";
+
+	for (size_t i = 0; i < tag.n; i++)
+		if (!memchr(known, ascii_lower(tag.p[i]), sizeof known - 1))
+			return false;
+	return tag.n > 0 && tag.n <= POLICY_TAG_MAX;
+}
+
+static int
+check_tags(const struct policy *p, struct slu_err *err)
+{
+	struct slice rest = slice_of(p->tags), tag;
+	bool more = rest.n > 0;
+
+	while (more) {
+		more = slice_cut(&rest, ',', &tag);
+		if (!is_tag(tag))
+			return slu_fail(err, SLU_EINVAL, "invalid tags: %s; expected words of 1 to %d letters, digits and ._:=/- with commas, such as payments,team=relay",
+					p->tags, POLICY_TAG_MAX);
+	}
+	return 0;
+}
+
 /* A rate of deliveries. */
 static int
 check_rate(const char *name, uint32_t rate, uint32_t burst, struct slu_err *err)
@@ -142,6 +170,10 @@ policy_check(const struct policy *p, struct slu_err *err)
 	    check_rate("share_rate", p->share_rate, p->share_rate_burst, err) ||
 	    check_rate("key_rate", p->key_rate, p->key_rate_burst, err) ||
 	    check_rate("attribute_rate", p->attribute_rate, p->attribute_rate_burst, err) || check_attribute(p, err))
+		return SLU_EINVAL;
+	if (p->warn_age < 0)
+		return slu_fail(err, SLU_EINVAL, "invalid warn_age; expected 0 or more");
+	if (check_tags(p, err))
 		return SLU_EINVAL;
 	if (p->max_runtime < 0)
 		return slu_fail(err, SLU_EINVAL, "invalid max_runtime; expected 0 or more");
@@ -187,7 +219,7 @@ policy_is_same(const struct policy *a, const struct policy *b)
 	       a->retry.kind == b->retry.kind && a->retry.jitter == b->retry.jitter &&
 	       a->retry.base == b->retry.base && a->retry.max == b->retry.max &&
 	       a->ttl == b->ttl && a->max_depth == b->max_depth && a->max_rate == b->max_rate &&
-	       a->burst == b->burst && a->warn_depth == b->warn_depth && a->window == b->window &&
+	       a->burst == b->burst && a->warn_depth == b->warn_depth && a->warn_age == b->warn_age && strcmp(a->tags, b->tags) == 0 && a->window == b->window &&
 	       a->dlq_retention == b->dlq_retention && a->dlq_max == b->dlq_max &&
 	       a->concurrency == b->concurrency && a->share_concurrency == b->share_concurrency &&
 	       a->rate == b->rate && a->rate_burst == b->rate_burst && a->share_rate == b->share_rate &&

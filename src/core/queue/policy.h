@@ -21,6 +21,8 @@
 
 enum {
 	POLICY_WEIGHTS = 128,   /* bytes of share_weights, with the NUL */
+	POLICY_TAGS = 128,      /* bytes of tags, with the NUL */
+	POLICY_TAG_MAX = 32,    /* bytes of a tag */
 	POLICY_ATTRIBUTE = 64,  /* bytes of limit_attribute, with the NUL */
 	POLICY_VALUE_MAX = 128, /* bytes of a value of it; a longer one is cut */
 	PAUSE_REASON = 201,     /* bytes of pause_note.reason, with the NUL */
@@ -43,6 +45,7 @@ struct policy {
 	uint32_t max_rate;        /* accepted messages a second; 0: of the server's settings */
 	uint32_t burst;           /* accepted messages at once; 0: as many as in one second */
 	uint32_t warn_depth;      /* depth at which the server logs a warning; 0: never */
+	slu_time warn_age;        /* age of the oldest ready message above which lists warn; 0: never */
 	slu_time window;          /* how long the ledger remembers an idempotency key after
 				   * its message is gone; 0 .. POLICY_WINDOW_MAX */
 	slu_time dlq_retention;   /* age at which dead letters are deleted; 0: never */
@@ -76,6 +79,7 @@ struct policy {
 
 	/* The queue of the namespace that gets the dead letters, folded; empty: they stay in their queue. */
 	char dead_letter_queue[NAME_TEXT];
+	char tags[POLICY_TAGS];       /* for people, who find queues by them: "payments,team=relay" */
 	char rules[RULES_TEXT];       /* of admission: core/queue/rules.h */
 	char breakers[BREAKERS_TEXT]; /* core/queue/breakers.h */
 };

@@ -237,6 +237,7 @@ add_queue(struct ledgerengine *k, struct op *op, uint32_t queue)
 		.oldest = oldest == SLU_NEVER ? -1 : oldest < k->now ? k->now - oldest
 								     : 0,
 		.warn_depth = v.policy->warn_depth,
+		.warn_age = v.policy->warn_age,
 		.wait = recent.wait,
 		.empty = recent.empty,
 		.paused = v.policy->paused,
@@ -247,6 +248,7 @@ add_queue(struct ledgerengine *k, struct op *op, uint32_t queue)
 	};
 	memcpy(out->count, v.count, sizeof out->count);
 	memcpy(out->letters, v.policy->dead_letter_queue, sizeof out->letters);
+	memcpy(out->tags, v.policy->tags, sizeof out->tags);
 	op_name_queue(out, v.space_name, v.name, v.space_shown, v.shown);
 }
 

@@ -120,6 +120,8 @@ static const struct field tags[] = {
 	[48] = CHARS("pause_reason", policy.pause.reason),
 	[49] = CHARS("paused_by", policy.pause.by),
 	[50] = FLAG("draining", policy.draining),
+	[51] = MORE("warn_age", policy.warn_age),
+	[52] = CHARS("tags", policy.tags),
 };
 
 enum {

@@ -429,6 +429,8 @@ plan_policy_set(struct redis *r, struct op *op, struct slu_err *err)
 		rc = slu_fail(&r->why, SLU_EINVAL, "engine redis has no limits of concurrency or rate; use engine log");
 	if (!rc && op->policy.max_runtime)
 		rc = slu_fail(&r->why, SLU_EINVAL, "engine redis has no max_runtime; use engine log");
+	if (!rc && (op->policy.warn_age || op->policy.tags[0]))
+		rc = slu_fail(&r->why, SLU_EINVAL, "engine redis has no warn_age and no tags; use engine log");
 	if (!rc && op->policy.dead_letter_queue[0])
 		rc = slu_fail(&r->why, SLU_EINVAL, "engine redis keeps dead letters in their queue: dead_letter_queue is not supported; use engine log");
 	if (!rc && op->policy.rules[0])

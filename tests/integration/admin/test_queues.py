@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from served import Server, texts, until
+from served import ENGINE, Server, texts, until
 
 
 def test_peek_shows_the_order_and_changes_nothing(server):
@@ -131,7 +131,7 @@ def test_a_policy_comes_back_as_it_was_put(server):
     put = {"lease": "1m", "max_attempts": 2,
            "retry": {"kind": "linear", "jitter": "none", "base": "2s", "max": "1m"},
            "ttl": "1h", "max_depth": 10, "max_rate": 100, "burst": 20,
-           "warn_depth": 5, "idempotency_window": "1h", "idempotency": "strict",
+           "warn_depth": 5, "warn_age": "1m", "tags": "payments,team=relay", "idempotency_window": "1h", "idempotency": "strict",
            "dlq_retention": "1d", "dlq_max": 7, "require_lease": True, "paused": True, "draining": True,
            "share_weights": "", "rules": "", "breakers": "b: 1 in 1m, open 1m, by share", "concurrency": 0, "share_concurrency": 0,
            "rate": 7, "rate_burst": 3, "share_rate": 5, "share_rate_burst": 2, "key_rate": 4, "key_rate_burst": 1, "dead_letter_queue": "other", "max_runtime": "1m",
@@ -139,6 +139,20 @@ def test_a_policy_comes_back_as_it_was_put(server):
     shown = {**server.here(queue="mail"), **put}
     assert server.policy(**put) == shown
     assert server.get("/policy", **server.here()).body == shown
+
+
+@pytest.mark.skipif(ENGINE == "redis", reason="has neither")
+def test_a_queue_warns_of_its_age_and_lists_have_its_tags(server):
+    server.policy(warn_age="1h", tags="payments,team=relay")
+    server.enqueue({"text": "x"})
+    assert not server.stats()["warning"]
+    server.policy(warn_age="1ms", tags="payments,team=relay", warn_depth=5)
+    until(lambda: server.stats()["warning"])
+    listed, = server.get("/v1/admin/queues", namespace=server.namespace).body["queues"]
+    assert (listed["tags"], listed["warn_age_ms"], listed["warn_depth"]) == ("payments,team=relay", 1, 5)
+    server.ack(server.take())
+    assert not server.stats()["warning"]
+    assert server.post("/policy", {"tags": "a,,b"}, **server.here()).status == 400
 
 
 def test_put_sets_all_and_post_sets_what_it_names(server):

@@ -76,3 +76,30 @@ TEST(a_drain_of_a_copy_leaves_the_rest_to_follow)
 	check_follows(of(3, false), drained, of(4, true), true, of(4, true));
 	check_follows(of(3, false), of(3, false), drained, true, drained);
 }
+
+TEST(tags_are_words_with_commas)
+{
+	static const struct {
+		const char *tags;
+		int rc;
+	} rows[] = {
+		{ "", 0 },
+		{ "payments", 0 },
+		{ "Payments,team=relay,a/b:c.d_e-1", 0 },
+		{ ",", SLU_EINVAL },
+		{ "a,", SLU_EINVAL },
+		{ ",a", SLU_EINVAL },
+		{ "a b", SLU_EINVAL },
+		{ "<b>", SLU_EINVAL },
+		{ "abcdefghijklmnopqrstuvwxyz012345", 0 },
+		{ "abcdefghijklmnopqrstuvwxyz0123456", SLU_EINVAL },
+	};
+
+	EACH(i, rows) {
+		struct policy p = policy_default;
+
+		strcpy(p.tags, rows[i].tags);
+		CHECK_EQ(rows[i].rc, policy_check(&p, NULL), rows[i].tags);
+		CHECK_EQ(!rows[i].tags[0], policy_is_same(&p, &policy_default));
+	}
+}
