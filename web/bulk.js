@@ -125,7 +125,7 @@ async function gather(params, a, job, say) {
   return { found, whole };
 }
 
-const FILTER = ['id', 'key', 'share', 'kind', 'correlation_id', 'attribute', 'body', 'text', 'error', 'reason', 'group', 'owner', 'priority_min', 'priority_max', 'attempts_over', 'attempts_under', 'older_than', 'newer_than'];
+const FILTER = ['id', 'key', 'share', 'kind', 'batch', 'correlation_id', 'attribute', 'body', 'text', 'error', 'reason', 'group', 'owner', 'priority_min', 'priority_max', 'attempts_over', 'attempts_under', 'older_than', 'newer_than'];
 
 function taskOf(params, a, values) {
   const task = { namespace: params.namespace, queue: params.queue, ...a.task(values) };

@@ -85,7 +85,7 @@ function batchCard(m, b) {
   return card('Batch', h('p', null, pill({ open: 'running', closed: 'running', done: 'done' }[b.status] || 'bad', b.status), ` ${number(b.members)} members`),
     stack([{ name: 'done', value: b.done, kind: 'done' }, { name: 'failed', value: b.failed, kind: 'failed' }, { name: 'waiting', value: left, kind: 'held' }], `members: ${b.done} done, ${b.failed} failed, ${left} waiting`),
     facts([['Done', number(b.done)], ['Failed', number(b.failed)], ['Waiting', number(left)], ['Then begins', [b.callback?.queue && h('a', { href: href(['queue', m.namespace, b.callback.queue]) }, `${m.namespace}/${b.callback.queue}`), b.callback?.uid && [', message ', h('a', { href: href(['message', m.namespace, b.callback.uid]) }, b.callback.uid)]]],
-      ['Deadline', b.deadline && when(b.deadline)], ['Ended', b.ended_at && when(b.ended_at)], ['Id', h('code', null, b.uid)]]));
+      ['Members', left + b.failed > 0 && h('a', { href: href(['messages'], { q: `batch:${b.uid}` }) }, 'those that wait, run or are dead letters')], ['Deadline', b.deadline && when(b.deadline)], ['Ended', b.ended_at && when(b.ended_at)], ['Id', h('code', null, b.uid)]]));
 }
 
 // --- the body -----------------------------------------------------------------------------------

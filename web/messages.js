@@ -9,13 +9,13 @@ import { app, command, empty, head, href, messageOf, pill } from './ui.js';
 
 const QUALIFIERS = {
   'queue:': 'NAMESPACE/QUEUE; without it, all queues', 'state:': 'ready, delayed, leased, held, dead, damaged', 'id:': 'an id or a uid', 'key:': 'the key of the order',
-  'kind:': 'the kind of work; or type:', 'share:': 'the share; or tenant:', 'correlation:': 'correlation id', 'attribute:': 'NAME=VALUE; or tag:', 'body.': 'body.user.id:42, a value of a JSON body',
+  'kind:': 'the kind of work; or type:', 'share:': 'the share; or tenant:', 'batch:': 'members of the batch with this id', 'correlation:': 'correlation id', 'attribute:': 'NAME=VALUE; or tag:', 'body.': 'body.user.id:42, a value of a JSON body',
   'text:': 'a text in the body', 'error:': 'a text in the last error', 'reason:': 'max_attempts, expired, rejected', 'prio>=': 'this number or a higher one', 'prio<=': 'this number or a lower one',
   'worker:': 'that has it in flight', 'attempt>': 'delivered more often', 'attempt<': 'delivered less often', 'age>': '5m: older', 'age<': '5m: newer',
 };
 const SUGGESTED = Object.keys(QUALIFIERS);
 const PARAMS = {
-  'id:': 'id', 'key:': 'key', 'kind:': 'kind', 'type:': 'kind', 'share:': 'share', 'tenant:': 'share', 'correlation:': 'correlation_id', 'attribute:': 'attribute', 'tag:': 'attribute', 'text:': 'text', 'error:': 'error', 'error~': 'error', 'reason:': 'reason', 'worker:': 'owner', 'state:': 'state',
+  'id:': 'id', 'key:': 'key', 'kind:': 'kind', 'type:': 'kind', 'share:': 'share', 'tenant:': 'share', 'batch:': 'batch', 'correlation:': 'correlation_id', 'attribute:': 'attribute', 'tag:': 'attribute', 'text:': 'text', 'error:': 'error', 'error~': 'error', 'reason:': 'reason', 'worker:': 'owner', 'state:': 'state',
   'prio>=': 'priority_min', 'prio<=': 'priority_max', 'attempt>': 'attempts_over', 'attempt<': 'attempts_under', 'age>': 'older_than', 'age<': 'newer_than',
 };
 const ID = /^(\d{6,19}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;

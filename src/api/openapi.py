@@ -168,7 +168,7 @@ WITH = {"enqueue": {
 SOME = {"ids": array(ref("Id"), **UP_TO_1000), "limit": LIMIT_OF_PAGE}
 CONDITIONS = {
     "id": ref("Id"),
-    **each(TEXT, "key share kind correlation_id"),
+    **each(TEXT, "key share kind batch correlation_id"),
     "attribute": string(description="NAME=VALUE of an attribute."),
     "body": string(description="PATH=VALUE of a JSON payload, as user.id=42."),
     "text": string(description="A text in the payload."),

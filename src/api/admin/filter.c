@@ -2,6 +2,7 @@
 
 #include "api/admin/body.h"
 #include "api/flat/view.h"
+#include "base/id.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/shared_text.h"
@@ -81,7 +82,10 @@ static int
 check_words(const struct admin_filter *f, struct slu_err *err)
 {
 	struct body_condition body;
+	uint64_t batch;
 
+	if (f->batch.n && id_parse(f->batch, &batch, NULL))
+		return refuse("batch", f->batch, "the id or uid of a batch", err);
 	if (f->attribute.n && (f->attribute.p[0] == '=' || !memchr(f->attribute.p, '=', f->attribute.n)))
 		return refuse("attribute", f->attribute, "NAME=VALUE", err);
 	if (f->group.n && !is_group(f->group))
@@ -285,12 +289,20 @@ is_held_by(const struct op_row *row, struct slice owner)
 	return !owner.n || (row->state == MSG_LEASED && row->holder && slice_eq(owner, holder_name(shared_text_slice(row->holder))));
 }
 
+static bool
+is_member(struct slice asked, const struct message *m)
+{
+	uint64_t batch;
+
+	return !asked.n || (m->terms.batch && id_parse(asked, &batch, NULL) == 0 && batch == m->terms.batch);
+}
+
 /* What the record and its state say without its payload. */
 static bool
 is_of_words(const struct admin_filter *f, const struct op_row *row, const struct message *m)
 {
 	return (!f->id.id || f->id.id == row->id) && equals_if_asked(f->key, m->key) &&
-	       equals_if_asked(f->share, share_of_line(m->share)) && equals_if_asked(f->kind, kind_of_line(m->share)) &&
+	       equals_if_asked(f->share, share_of_line(m->share)) && equals_if_asked(f->kind, kind_of_line(m->share)) && is_member(f->batch, m) &&
 	       equals_if_asked(f->correlation_id, m->correlation) && is_held_by(row, f->owner) &&
 	       equals_if_asked(f->reason, slice_of(flat_view_reasons[row->reason]));
 }

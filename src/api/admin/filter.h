@@ -5,6 +5,7 @@
  *      id               with this id
  *      key              with this ordering key
  *      share, kind      with this share, or of this kind
+ *      batch            that is a member of the batch with this id
  *      correlation_id   with this correlation id
  *      attribute        NAME=VALUE: with this attribute, a string, number or literal as written
  *      body             PATH=VALUE: with this value in its JSON body (body.h)
@@ -38,7 +39,7 @@ enum {
 struct admin_filter {
 	struct given_id id; /* 0: not asked for */
 	/* n 0: not asked for */
-	struct slice key, share, kind, correlation_id, attribute, body, text, error, group, reason, owner;
+	struct slice key, share, kind, batch, correlation_id, attribute, body, text, error, group, reason, owner;
 	struct slice priority_min, priority_max, attempts_over, attempts_under; /* numbers as written */
 	slu_time older_than, newer_than;                                        /* 0: not asked for */
 	bool masked;                                                            /* bodies are masked (api/mask/mask.h): one that is not in memory does not match */
@@ -52,6 +53,7 @@ struct admin_filter {
 	X(type, at, word, "key", "key", key), \
 	X(type, at, word, "share", "share", share), \
 	X(type, at, word, "kind", "kind", kind), \
+	X(type, at, word, "batch", "batch", batch), \
 	X(type, at, word, "correlation_id", "correlation_id", correlation_id), \
 	X(type, at, word, "attribute", "attribute", attribute), \
 	X(type, at, word, "body", "body", body), \

@@ -15,6 +15,7 @@ static const struct {
 	{ "key", offsetof(struct find, key) },
 	{ "share", offsetof(struct find, share) },
 	{ "kind", offsetof(struct find, kind) },
+	{ "batch", offsetof(struct find, batch) },
 	{ "correlation_id", offsetof(struct find, correlation) },
 	{ "attribute", offsetof(struct find, attribute) },
 	{ "body", offsetof(struct find, body) },

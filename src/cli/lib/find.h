@@ -10,7 +10,7 @@ struct json_out;
 
 struct find {
 	const char *state;
-	const char *id, *key, *share, *kind, *correlation, *attribute, *body, *text, *error, *reason, *group;
+	const char *id, *key, *share, *kind, *batch, *correlation, *attribute, *body, *text, *error, *reason, *group;
 	const char *owner, *priority_min, *priority_max, *attempts_over, *attempts_under;
 	slu_time older, newer;
 	uint64_t limit;
@@ -23,6 +23,7 @@ struct find {
 	{ "-k, --key KEY", ARG_TEXT, AT(type, find.key), "with this ordering key" }, \
 	{ "--share NAME", ARG_TEXT, AT(type, find.share), "with this share" }, \
 	{ "--kind KIND", ARG_TEXT, AT(type, find.kind), "of this kind" }, \
+	{ "--batch ID", ARG_TEXT, AT(type, find.batch), "that are members of this batch" }, \
 	{ "--correlation-id ID", ARG_TEXT, AT(type, find.correlation), "with this correlation id" }, \
 	{ "--attribute NAME=VALUE", ARG_TEXT, AT(type, find.attribute), "with this attribute" }, \
 	{ "--body PATH=VALUE", ARG_TEXT, AT(type, find.body), "with this value in the JSON body, as user.id=42" }, \

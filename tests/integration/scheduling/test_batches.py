@@ -78,6 +78,28 @@ def test_a_batch_calls_back_when_all_have_ended(server):
     assert [b["id"] for b in server.get("/batches", namespace=server.namespace).body["batches"]] == [batch]
 
 
+def test_the_members_that_are_left_are_found_in_all_queues(server):
+    batch = make(server)
+    join(server, batch, "a", "b")
+    join(server, batch, "c", topic="elsewhere")
+    server.enqueue({"text": "none of it"}, topic="part")
+    finish(server, server.take(topic="part"))
+    for name in batch, show(server, batch)["uid"]:
+        found = server.get("/v1/admin/search", namespace=server.namespace, batch=name).body["messages"]
+        assert sorted(texts(found)) == ["b", "c"]
+    assert server.get("/v1/admin/search", namespace=server.namespace, batch="x").status == 400
+
+
+def test_the_callback_of_a_batch_begins_in_a_queue_that_is_drained(server):
+    server.enqueue({"text": "x"}, topic="over")
+    batch = make(server)
+    join(server, batch, "a")
+    assert server.post("/v1/admin/queue/drain", server.here(topic="over")).status == 200
+    close(server, batch)
+    finish(server, server.take(topic="part"))
+    until(lambda: len(over(server)) == 2)
+
+
 def why(server, id_, **params):
     answer = server.get("/why", namespace=server.namespace, id=id_, **params)
     assert answer.status == 200, answer
