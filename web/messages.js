@@ -106,6 +106,7 @@ export function messageTable(messages, { short = false, select, caption = 'Messa
     { label: 'Message', cell: (m) => h('a', { class: 'row-link mono', href: href(['message', m.namespace, m.uid]) }, m.uid) },
     !short && { label: 'Queue', cell: (m) => `${m.namespace}/${m.queue}` },
     { label: 'State', cell: (m) => pill(m.status === 'processing' ? 'leased' : m.status, m.status === 'leased' || m.status === 'processing' ? 'in flight' : m.status) },
+    messages.some((m) => m.kind) && { label: 'Kind', class: 'clip', cell: (m) => m.kind ?? '' },
     { label: 'Prio', num: true, cell: (m) => m.priority },
     { label: 'Key', class: 'clip', cell: (m) => m.key ?? '' },
     { label: 'Tries', num: true, cell: (m) => `${m.failure_attempts}/${m.max_attempts}` },

@@ -12,11 +12,11 @@ import { actsOnAll, actsOnSelected } from './bulk.js';
 import { limitsTab } from './holds.js';
 import { selected, table } from './table.js';
 import { tags } from './queues.js';
-import { sharesView } from './shares.js';
+import { prioritiesOf, sharesView } from './shares.js';
 import { workerTable } from './workers.js';
 
 const STATES = ['ready', 'delayed', 'leased', 'held', 'dead', 'damaged'];
-const SAMPLE = 200, DUE = 1000;
+const DUE = 1000;
 
 export async function load(route, signal) {
   const [, namespace, queue] = route.path;
@@ -25,9 +25,8 @@ export async function load(route, signal) {
   const wanted = [get('/v1/admin/queue', place, signal), history({ ...place, range: route.params.range || '10m' }, signal)];
   if (tab === 'messages') wanted.push(get('/v1/admin/messages', { ...place, state: route.params.state || 'all', limit: 50, cursor: route.params.cursor, mask: true }, signal));
   if (tab === 'keys' && has('GET', '/v1/admin/keys')) wanted.push(keysOf(place, signal));
-  const first = (limit, ...states) => Promise.all(states.map((state) => get('/v1/admin/messages', { ...place, state, limit }, signal)));
-  if (tab === 'due') wanted.push(first(DUE, 'delayed'));
-  if (tab === 'shares') wanted.push(Promise.all([first(SAMPLE, 'ready', 'leased', 'held'), get('/v1/admin/queue/limits', { ...place, order: 'messages' }, signal).catch((error) => { if (!error.status) throw error; return null; })]));
+  if (tab === 'due') wanted.push(get('/v1/admin/messages', { ...place, state: 'delayed', limit: DUE }, signal));
+  if (tab === 'shares') wanted.push(Promise.all([prioritiesOf(place, signal), get('/v1/admin/queue/limits', { ...place, order: 'messages' }, signal).catch((error) => { if (!error.status) throw error; return null; })]));
   if (tab === 'settings' && has('GET', '/v1/admin/audit') && may('admin')) wanted.push(get('/v1/admin/audit', { ...place, verb: 'policy_set', limit: 10 }, signal).catch((error) => { if (!error.status) throw error; return null; }));
   if (tab === 'limits') wanted.push(get('/v1/admin/queue/limits', place, signal));
   if (tab === 'consumers') wanted.push(get('/v1/admin/workers', { namespace, queue, limit: 1000 }, signal));
@@ -110,7 +109,7 @@ function messagesTab(q, page, route) {
 const HOUR = 3600e3;
 
 // How many fall due in each of the next 24 hours, and later.
-function dueTab(q, [page]) {
+function dueTab(q, page) {
   const left = page.messages.map((m) => Date.parse(m.next_delivery || m.deliver_after) - Date.now());
   const hours = Array.from({ length: 24 }, (_, i) => left.filter((ms) => (i ? ms >= i * HOUR : true) && ms < (i + 1) * HOUR).length);
   const label = (i) => clock(Date.now() + i * HOUR).slice(0, 5);
@@ -188,7 +187,7 @@ function settingsTab(q, history, route) {
 
 export function view({ q, past, more, tab }, route) {
   const names = [['messages', 'Messages'], has('GET', '/v1/admin/keys') && ['keys', 'Keys'], ['shares', 'Shares, priorities'], ['due', 'Scheduled'], has('GET', '/v1/admin/workers') && ['consumers', 'Consumers'], has('GET', '/v1/admin/queue/limits') && ['limits', 'Limits and holds'], ['settings', 'Settings']].filter(Boolean);
-  const content = { messages: () => messagesTab(q, more, route), keys: () => (more ? keysView(more, { path: route.path, params: route.params }) : empty('No list of keys', 'This server has none.')), shares: () => sharesView(q, more[1], more[0], SAMPLE), due: () => dueTab(q, more), settings: () => settingsTab(q, more, route), limits: () => limitsTab(q, more),
+  const content = { messages: () => messagesTab(q, more, route), keys: () => (more ? keysView(more, { path: route.path, params: route.params }) : empty('No list of keys', 'This server has none.')), shares: () => sharesView(q, more[1], more[0]), due: () => dueTab(q, more), settings: () => settingsTab(q, more, route), limits: () => limitsTab(q, more),
     consumers: () => workerTable(more.workers) };
   return h('div', null,
     head([h('span', { class: 'ns' }, `${q.namespace}/`), q.display_topic || q.queue, ' ', pills(q), tags(q)], actions(q)), stateNotes(q),

@@ -1,5 +1,6 @@
 // shares.js - the shares of a queue: what each has and gets, beside what its weight is worth; and the priorities.
 import { h } from './dom.js';
+import { get, has } from './api.js';
 import { bars, gauge } from './charts.js';
 import { duration, number, plural } from './format.js';
 import { table } from './table.js';
@@ -30,12 +31,45 @@ function shareCard(q, { limits, shares }) {
     h('p', { class: 'muted' }, 'Deliveries are counted since a share has messages. Noisy: more than half of the backlog, and more than twice what its weight is worth.'));
 }
 
-export function sharesView(q, usage, pages, sample) {
-  const all = pages.flatMap((p) => p.messages), count = new Map();
-  for (const m of all) count.set(m.priority, (count.get(m.priority) || 0) + 1);
-  const rows = [...count].sort((a, b) => a[0] - b[0]).map(([priority, value]) => ({ label: String(priority), value }));
-  if (!all.length && !usage?.shares) return empty('No waiting messages', 'The shares of a queue take turns. The lowest priority goes first.', command(`sluice push --namespace ${q.namespace} ${q.queue} --share gold --priority 1 'hello'`), act('Send a sample', () => sendDialog(q), { right: 'write', namespace: q.namespace, kind: 'primary' }));
-  return [usage && shareCard(q, usage),
-    rows.length > 0 && card(['Priorities ', h('small', null, `of the first ${number(sample)} ready, in flight and held messages each: ${plural(all.length, 'message')}`)], bars(rows, 'Messages by priority')),
+// --- priorities -------------------------------------------------------------------------
+
+const CALLS = 8, KEEP_MS = 10e3; // of 128,000 messages each
+
+let counted = { name: '', at: 0, value: null }; // of a long queue it takes a while
+
+async function count(place, signal) {
+  const all = new Map();
+  let cursor, looked = 0;
+  for (let i = 0; i < CALLS && (i === 0 || cursor !== undefined); i++) {
+    const page = await get('/v1/admin/queue/priorities', { ...place, cursor }, signal);
+    for (const p of page.priorities) all.set(p.priority, { priority: p.priority, ...Object.fromEntries(['messages', 'ready', 'leased'].map((name) => [name, p[name] + (all.get(p.priority)?.[name] || 0)])) });
+    ({ cursor } = page);
+    looked += page.looked;
+  }
+  return { rows: [...all.values()].sort((a, b) => a.priority - b.priority), looked, whole: cursor === undefined };
+}
+
+// null: this server cannot count them.
+export async function prioritiesOf(place, signal) {
+  const name = `${place.namespace}/${place.queue}`;
+  if (!has('GET', '/v1/admin/queue/priorities')) return null;
+  if (counted.name !== name || Date.now() - counted.at > KEEP_MS || counted.value?.looked < 10000)
+    counted = { name, at: Date.now(), value: await count(place, signal).catch((error) => { if (!error.status) throw error; return null; }) };
+  return counted.value;
+}
+
+const SHOWN = 20;
+
+function priorityCard(q, { rows, looked, whole }) {
+  const shown = rows.slice(0, SHOWN), sum = rows.reduce((n, r) => n + r.messages, 0);
+  return card(['Priorities ', h('small', null, whole ? plural(sum, 'message') : `of the first ${number(looked)} messages`)],
+    bars(shown.map((r) => ({ label: String(r.priority), value: r.messages })), 'Messages by priority'),
+    h('p', { class: 'muted' }, 'The lowest number goes first. ', rows.length > shown.length && `${number(rows.length - shown.length)} more priorities: `, rows.length > shown.length && h('code', null, `sluice queue priorities ${q.queue}`)));
+}
+
+export function sharesView(q, usage, priorities) {
+  const waits = q.ready + q.delayed + q.held + q.leased;
+  if (!waits && !usage?.shares) return empty('No waiting messages', 'The shares of a queue take turns. The lowest priority goes first.', command(`sluice push --namespace ${q.namespace} ${q.queue} --share gold --priority 1 'hello'`), act('Send a sample', () => sendDialog(q), { right: 'write', namespace: q.namespace, kind: 'primary' }));
+  return [usage && shareCard(q, usage), priorities?.rows.length > 0 && priorityCard(q, priorities),
     h('p', null, h('a', { href: href(['queue', q.namespace, q.queue], { tab: 'limits' }) }, 'Limits and holds of shares'))];
 }

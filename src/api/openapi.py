@@ -682,6 +682,12 @@ ROWS = [
         {**ok("Limits", "The limits."), **NO_SUCH}, [
             *PLACED, query("order", string(enum=["limit", "messages", "kind"]),
                            text="Shares nearest to a limit first, or shares with the most messages, or kinds."), CURSOR])),
+    ("get", "/v1/admin/queue/priorities", admin(
+        "Priorities", "Count the messages of a queue by priority",
+        {**ok(record([*PLACE, "priorities", "looked"], {
+            **PLACE, "looked": COUNT, "cursor": TEXT, "priorities": array(record(["priority", "messages", "ready", "leased"], {
+                "priority": INT32, **each(COUNT, "messages ready leased")}), maxItems=256)}),
+             "Of a page of messages."), **NO_SUCH}, [*PLACED, CURSOR])),
     ("post", "/v1/admin/queue/hold", admin(
         "Hold", "Deliver nothing of a queue, share, key or attribute value for a while, or end that",
         {**ok(record(["namespace", "topic", "scope", "on_hold"], {

@@ -126,7 +126,7 @@ extern const struct command cli_pull;
 extern const struct command cli_push;
 extern const struct command cli_queue_list, cli_queue_show, cli_queue_set;
 extern const struct command cli_queue_pause, cli_queue_drain, cli_queue_resume, cli_queue_purge;
-extern const struct command cli_queue_limits, cli_queue_shares, cli_queue_kinds, cli_queue_keys, cli_queue_holds, cli_queue_hold, cli_queue_release,
+extern const struct command cli_queue_limits, cli_queue_shares, cli_queue_kinds, cli_queue_priorities, cli_queue_keys, cli_queue_holds, cli_queue_hold, cli_queue_release,
 	cli_queue_breakers, cli_queue_break, cli_queue_mend;
 extern const struct command cli_queue_delete, cli_queue_apply, cli_queue_export;
 extern const struct command cli_queue_dequeue, cli_queue_ack, cli_queue_nack, cli_queue_extend;

@@ -22,9 +22,9 @@ const struct command *const cli_commands[] = {
 	     &cli_message_run, &cli_message_delay, &cli_message_priority, &cli_message_move, &cli_message_edit, &cli_message_cancel, &cli_message_search),
 
 	&cli_stats, &cli_topics, &cli_peek, &cli_browse, &cli_top, &cli_watch, &cli_history,
-	HEAD("Queues", "queue", "manage queues: list, show, set, pause, drain, resume, purge, limits, shares, kinds, keys, holds, hold, release, breakers, break, mend, delete, apply, export; dequeue, ack, nack, extend",
+	HEAD("Queues", "queue", "manage queues: list, show, set, pause, drain, resume, purge, limits, shares, kinds, priorities, keys, holds, hold, release, breakers, break, mend, delete, apply, export; dequeue, ack, nack, extend",
 	     &cli_queue_list, &cli_queue_show, &cli_queue_set, &cli_queue_pause, &cli_queue_drain, &cli_queue_resume, &cli_queue_purge,
-	     &cli_queue_limits, &cli_queue_shares, &cli_queue_kinds, &cli_queue_keys, &cli_queue_holds, &cli_queue_hold, &cli_queue_release, &cli_queue_breakers,
+	     &cli_queue_limits, &cli_queue_shares, &cli_queue_kinds, &cli_queue_priorities, &cli_queue_keys, &cli_queue_holds, &cli_queue_hold, &cli_queue_release, &cli_queue_breakers,
 	     &cli_queue_break, &cli_queue_mend,
 	     &cli_queue_delete, &cli_queue_apply, &cli_queue_export, &cli_queue_dequeue, &cli_queue_ack, &cli_queue_nack,
 	     &cli_queue_extend),

@@ -386,7 +386,8 @@ enum {
 	OP_USES_VALUES = 20,    /* the same of values */
 	OP_USES_CIRCUITS = 100, /* the same of circuits that are not closed */
 	OP_USES_HOLDS = 100,    /* holds of a page */
-	OP_USES_KINDS = 256     /* kinds */
+	OP_USES_KINDS = 256,    /* kinds */
+	OP_USES_PRIORITIES = 256
 };
 
 /* LIMITS, HOLD. The rows of LIMITS, in op->uses: the queue, up to OP_USES_SHARES shares and
@@ -395,6 +396,7 @@ enum {
 struct op_limits {
 	bool by_messages;     /* LIMITS: the shares with the most messages; otherwise those nearest to a limit */
 	bool by_kind;         /* LIMITS: the kinds instead, those with the most messages first */
+	bool by_priority;     /* LIMITS: the priorities of a page of messages instead, in no order; `name` is the number */
 	uint8_t scope;        /* HOLD: enum gate_kind */
 	struct slice name;    /* HOLD: the share, key or value; n 0: the queue, or messages without a share */
 	slu_time hold;        /* HOLD: for how long; 0: the hold ends */
@@ -406,6 +408,7 @@ struct op_limits {
 	uint32_t values;   /* LIMITS: all values with messages */
 	uint32_t circuits; /* LIMITS: all circuits that are not closed */
 	uint32_t kinds;    /* LIMITS: all kinds with messages */
+	uint32_t looked;   /* LIMITS by priority: messages of the page */
 	slu_time until;    /* HOLD: the end of the hold, or 0 */
 };
 

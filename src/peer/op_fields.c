@@ -389,6 +389,8 @@ const struct op_field op_fields[] = {
 	{ "attribute_rate_burst", 176, FIELD_U32, AT(policy.attribute_rate_burst), 0, POLICIES, POLICIES, NULL },
 	{ "breakers",      177, FIELD_TEXT,  AT(policy.breakers), 0, POLICIES, POLICIES, NULL },
 
+	{ "by_priority",   126, FIELD_BOOL,  AT(limits.by_priority), 0, V(LIMITS), NO, NULL },
+	{ "looked",        127, FIELD_U32,   AT(limits.looked), 0, NO, V(LIMITS), NULL },
 	{ "by_kind",       178, FIELD_BOOL,  AT(limits.by_kind), 0, V(LIMITS), NO, NULL },
 	{ "kinds",         179, FIELD_U32,   AT(limits.kinds), 0, NO, V(LIMITS), NULL },
 	{ "by_messages",   180, FIELD_BOOL,  AT(limits.by_messages), 0, V(LIMITS), NO, NULL },

@@ -9,8 +9,11 @@ def fill(server):
     server.enqueue({"text": "later", "delay": "1h"}, {"text": "much later", "delay": "20h"})
     server.enqueue(*({"text": f"bad {n}", "max_attempts": 1} for n in range(6)), topic="mail")
     server.topic = "mail"
+    tell = lambda more: server.call("POST", "/worker", {"namespace": "ops", "queue": "mail"}, {"Sluice-Worker": f"name=mailer-1; version=1.4.1{more}"})
+    assert tell("").status == 200
     for n, message in enumerate(server.dequeue(limit=6, owner="mailer-1")):
         server.nack(message, error=f"gateway timeout after {n} ms" if n < 4 else "no such account")
+    assert tell("; ends=1").status == 200
     server.topic = "jobs"
     for message in server.dequeue(limit=6, owner="worker-7", lease="10m")[:2]:
         server.nack(message, error="no such account", dead=True)

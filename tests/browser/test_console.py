@@ -215,6 +215,68 @@ def test_a_pause_has_a_reason_and_an_end(console, server):
     console.see_no("Paused because")
 
 
+def test_a_queue_is_drained_and_that_is_undone(console, server):
+    place = {"namespace": "ops", "queue": "old-relay"}
+    server.enqueue({"text": "a"}, topic="old-relay")
+    console.go("#/queue/ops/old-relay")
+    console.click("Drain")
+    console.see("New messages are refused", "1 message that it has will be delivered")
+    console.click("Drain", "dialog button")
+    until(lambda: queue_of(server, "old-relay").get("draining"))
+    console.see("draining", "Refuses new messages until somebody resumes it; 1 message left.")
+    console.click("Undo")
+    until(lambda: "draining" not in queue_of(server, "old-relay"))
+    assert server.post("/v1/admin/queue/drain", place).status == 200
+    console.go("#/queues?q=old-relay")
+    console.see("draining")
+    console.go("#/overview")
+    console.see("refuses new messages; 1 message left")
+    server.topic = "old-relay"
+    server.ack(server.take())
+    server.topic = "jobs"
+    console.see("refuses new messages; nothing is left")
+    console.go("#/queue/ops/old-relay")
+    console.see("drained")
+    console.click("Resume")
+    until(lambda: "draining" not in queue_of(server, "old-relay"))
+    console.see("accepts messages again")
+    console.go("#/audit?queue=old-relay")
+    console.see("draining: none → true")
+    undo = "[...document.querySelectorAll('main tbody tr')].filter((r) => r.innerText.includes(arguments[0]))[0].querySelector('[data-act]').click()"
+    console.run(undo, "draining: true → none")
+    until(lambda: queue_of(server, "old-relay").get("draining"))
+    server.post("/v1/admin/queue/resume", place)
+    console.clean()
+
+
+def test_queues_are_found_by_their_tags(console, server):
+    server.enqueue({"text": "a"}, topic="tagged")
+    assert server.post("/v1/admin/queue/policy", {"tags": "payments,team=relay"}, namespace="ops", queue="tagged").status == 200
+    console.go("#/queue/ops/tagged")
+    console.see("payments", "team=relay")
+    console.click("team=relay", "main h1 a, main a.tag")
+    console.until("return document.querySelectorAll('main tbody tr').length === 1 && location.hash.includes('tag')")
+    console.see("ops/tagged")
+    console.go("#/queues?q=payments")
+    console.until("return document.querySelectorAll('main tbody tr').length === 1")
+
+
+def test_every_message_is_counted_by_its_priority(console, server):
+    server.enqueue(*({"text": "x", "priority": n % 2} for n in range(1201)), topic="many-priorities")
+    console.go("#/queue/ops/many-priorities?tab=shares")
+    console.until("return [...document.querySelectorAll('main .bars tr')].map((r) => r.innerText.replace(/\\s+/g, ' ').trim()).join() === '0 601,1 600'")
+    console.see("1,201 messages")
+
+
+def test_the_members_of_a_batch_are_a_list(console, server):
+    batch = server.post("/batches", {"namespace": "ops", "callback": {"queue": "after", "text": "x"}}).body
+    server.enqueue(*({"text": f"member {n}", "batch": batch["id"]} for n in range(3)), topic="members")
+    uid = server.get("/v1/admin/messages", namespace="ops", queue="members", limit=1).body["messages"][0]["uid"]
+    console.go(f"#/message/ops/{uid}")
+    console.click("those that wait, run or are dead letters", "a")
+    console.until("return document.querySelectorAll('main tbody tr').length === 3")
+
+
 def test_purge_needs_the_name(console, server):
     server.enqueue({"text": "a"}, {"text": "b"}, topic="trash")
     console.go("#/queue/ops/trash")
@@ -329,7 +391,7 @@ def test_a_search_without_a_queue_looks_at_all(console, server):
 
 def test_dead_letters_are_redriven_by_group_and_deleted(console, server):
     console.go("#/dead/ops/mail")
-    console.see("gateway timeout after # ms", "no such account", "errors without their numbers and ids")
+    console.see("gateway timeout after # ms", "no such account", "errors without their numbers and ids", "1.4.1")
     assert [g["count"] for g in server.get("/v1/admin/dlq/groups", namespace="ops", queue="mail").body["groups"]] == [4, 2]
     console.until("return [...document.querySelectorAll('main tbody tr')].some((r) => r.innerText.includes('after #'))")
     console.run("[...document.querySelectorAll('main tbody tr')].find((r) => r.innerText.includes('after #')).querySelector('button').click()")

@@ -128,6 +128,7 @@ ROUTES = {
     ("POST", "/v1/admin/queue/resume"): ("admin", {}, Q),
     ("POST", "/v1/admin/queue/purge"): ("admin", {}, Q),
     ("GET", "/v1/admin/queue/limits"): ("view", Q, None),
+    ("GET", "/v1/admin/queue/priorities"): ("view", Q, None),
     ("POST", "/v1/admin/queue/breaker"): ("admin", {}, {**Q, "breaker": "b", "state": "closed"}),
     ("POST", "/v1/admin/queue/hold"): ("admin", {}, {**Q, "scope": "queue"}),
     ("GET", "/v1/admin/queue/policy"): ("view", Q, None),

@@ -17,6 +17,7 @@ static const struct route routes[] = {
 	{ "POST", "/v1/admin/queue/resume",   .handler = &admin_resume,       .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "POST", "/v1/admin/queue/purge",    .handler = &admin_purge,        .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "GET",  "/v1/admin/queue/limits",   .handler = &admin_limits,       .query = QUERY_READ, .needs = NEEDS_VIEW, .vital = true },
+	{ "GET",  "/v1/admin/queue/priorities", .handler = &admin_priorities, .query = QUERY_READ, .needs = NEEDS_VIEW, .vital = true },
 	{ "POST", "/v1/admin/queue/breaker",  .handler = &admin_breaker,      .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "POST", "/v1/admin/queue/hold",     .handler = &admin_hold,         .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "GET",  "/v1/admin/queue/policy",   .handler = &flat_policy_get,    .query = QUERY_READ, .needs = NEEDS_VIEW, .vital = true },

@@ -37,7 +37,7 @@
 extern const struct dialect admin_dialect; /* its errors have the form of flat_error.h */
 
 extern const struct handler admin_queues, admin_queue, admin_pause, admin_drain, admin_resume, admin_purge, admin_forget;
-extern const struct handler admin_limits, admin_hold, admin_breaker;
+extern const struct handler admin_limits, admin_priorities, admin_hold, admin_breaker;
 extern const struct handler admin_search, admin_keys;
 extern const struct handler admin_locks, admin_lock_release;
 extern const struct handler admin_messages, admin_dlq, admin_dlq_groups, admin_message, admin_delete, admin_cancel;

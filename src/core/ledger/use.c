@@ -215,6 +215,46 @@ ledger_kinds(const struct ledger *l, uint32_t queue)
 	return v ? values_count(v) : 0;
 }
 
+/* ---- Priorities ---- */
+
+enum {
+	PRIORITIES_LOOK = 8000 /* messages of a page */
+};
+
+static struct ledger_priority *
+find_priority(struct ledger_priority *rows, uint32_t *n, uint32_t max, int32_t prio)
+{
+	for (uint32_t i = 0; i < *n; i++)
+		if (rows[i].prio == prio)
+			return &rows[i];
+	if (*n == max)
+		return NULL;
+	rows[*n] = (struct ledger_priority){ .prio = prio };
+	return &rows[(*n)++];
+}
+
+uint32_t
+ledger_use_priorities(const struct ledger *l, uint32_t queue, uint32_t *cursor, struct ledger_priority *out, uint32_t max,
+		      uint32_t *looked)
+{
+	const struct ledger_browse what = { .space = SLAB_NONE, .queue = queue, .state = MSG_NONE };
+	uint32_t msgs[PRIORITIES_LOOK], n = 0;
+
+	*looked = ledger_browse(l, &what, cursor, msgs, PRIORITIES_LOOK);
+	for (uint32_t i = 0; i < *looked; i++) {
+		const struct msg *const m = ledger_msg(l, msgs[i]);
+		const enum msg_state state = msg_state(m);
+		struct ledger_priority *const p = state == MSG_DEAD || state == MSG_DAMAGED ? NULL : find_priority(out, &n, max, m->q.prio);
+
+		if (!p)
+			continue;
+		p->messages++;
+		p->ready += state == MSG_READY;
+		p->leased += state == MSG_LEASED;
+	}
+	return n;
+}
+
 /* ---- Holds ---- */
 
 bool

@@ -94,6 +94,17 @@ uint32_t ledger_use_values(const struct ledger *l, uint32_t queue, slu_time now,
  * GATE_SHARE. */
 uint32_t ledger_use_kinds(const struct ledger *l, uint32_t queue, struct ledger_use *out, uint32_t max);
 
+/* Messages of one priority, dead letters aside. */
+struct ledger_priority {
+	int32_t prio;
+	uint32_t messages, ready, leased;
+};
+
+/* Counts those of a page of the shard's messages (ledger_browse), in no order. Priorities beyond max are left out. *looked: how many
+ * messages of the queue the page had. Returns the number of rows. */
+uint32_t ledger_use_priorities(const struct ledger *l, uint32_t queue, uint32_t *cursor, struct ledger_priority *out, uint32_t max,
+			       uint32_t *looked);
+
 /* The next hold of the queue in no order, from *cursor on (0 at first); false: no more. */
 bool ledger_use_hold(const struct ledger *l, uint32_t queue, uint64_t *cursor, slu_time now, struct ledger_use *out);
 

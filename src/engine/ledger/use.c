@@ -6,6 +6,9 @@
 #include "base/time.h"
 #include "core/ledger/use.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 /* ---- Limits ---- */
 
 static void
@@ -73,6 +76,21 @@ add_kinds(struct ledgerengine *k, struct op *op, uint32_t queue)
 }
 
 static void
+add_priorities(struct ledgerengine *k, struct op *op, uint32_t queue)
+{
+	const uint32_t room = op->max_uses < OP_USES_PRIORITIES ? op->max_uses : OP_USES_PRIORITIES;
+	struct ledger_priority rows[OP_USES_PRIORITIES];
+	uint32_t cursor = (uint32_t)op->cursor;
+	const uint32_t n = ledger_use_priorities(k->ledger, queue, &cursor, rows, room, &op->limits.looked);
+
+	for (uint32_t i = 0; i < n; i++) {
+		add_use(op, &(struct ledger_use){ .messages = rows[i].messages, .ready = rows[i].ready, .leased = rows[i].leased }, false);
+		(void)snprintf(op->uses[i].name, sizeof op->uses[i].name, "%" PRId32, rows[i].prio);
+	}
+	op->cursor = cursor == LEDGER_SCAN_END ? 0 : cursor;
+}
+
+static void
 add_circuits(struct ledgerengine *k, struct op *op, uint32_t queue)
 {
 	struct ledger_circuit c;
@@ -108,6 +126,10 @@ ledgerengine_limits(struct ledgerengine *k, struct op *op)
 	op->limits.kinds = ledger_kinds(k->ledger, queue);
 	if (op->limits.by_kind) {
 		add_kinds(k, op, queue);
+		return;
+	}
+	if (op->limits.by_priority) {
+		add_priorities(k, op, queue);
 		return;
 	}
 	if (!op->cursor) {

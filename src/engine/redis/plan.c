@@ -627,7 +627,7 @@ static const char *const refusals[OP_VERBS] = {
 	[OP_FINISH] = "engine redis enqueues and releases nothing with an ack; use engine log, or do that first",
 	[OP_ADJUST] = "engine redis does not change a message that waits; use engine log",
 	[OP_WHY] = "engine redis does not say why a message waits; use engine log, or look at the message with its id",
-	[OP_LIMITS] = "engine redis has no limits of deliveries and no holds; use engine log",
+	[OP_LIMITS] = "engine redis has no limits of deliveries, no holds and no counts of priorities; use engine log",
 	[OP_HOLD] = "engine redis has no limits of deliveries and no holds; use engine log",
 	[OP_TREND] = "engine redis keeps no history of its queues; use engine log, or the metrics",
 };

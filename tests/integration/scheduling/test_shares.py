@@ -245,3 +245,25 @@ def test_redis_refuses_shares(folder, tmp_path, monkeypatch):
             for limit in ({"concurrency": 2}, {"rate": 1}, {"share_rate": 1}, {"key_rate": 1}):
                 answer = server.post("/v1/admin/queue/policy", limit, **server.here())
                 assert answer.status == 400 and "engine redis has no limits" in answer.body["message"]
+
+
+def test_messages_are_counted_by_priority(server):
+    server.enqueue(*({"text": "x", "priority": n % 3} for n in range(10)), {"text": "later", "priority": -5, "delay": "1h"})
+    server.enqueue({"text": "another queue", "priority": 1}, topic="other")
+    server.dequeue(limit=2)
+    found = server.get("/v1/admin/queue/priorities", **server.here()).body
+    assert found["priorities"] == [
+        {"priority": -5, "messages": 1, "ready": 0, "leased": 0}, {"priority": 0, "messages": 4, "ready": 2, "leased": 2},
+        {"priority": 1, "messages": 3, "ready": 3, "leased": 0}, {"priority": 2, "messages": 3, "ready": 3, "leased": 0}]
+    assert found["looked"] == 11 and "cursor" not in found
+    assert server.get("/v1/admin/queue/priorities", **server.here(topic="none")).status == 404
+
+
+def test_a_long_queue_is_counted_by_pages(server):
+    for _ in range(3):
+        server.enqueue(*({"priority": n % 2, "text": ""} for n in range(4500)))
+    server.enqueue(*({"text": "", "priority": n} for n in range(20)), topic="short")
+    found = server.get("/v1/admin/queue/priorities", **server.here()).body
+    assert [p["messages"] for p in found["priorities"]] == [6750, 6750] and found["looked"] == 13500
+    short = server.get("/v1/admin/queue/priorities", **server.here(topic="short")).body
+    assert [(p["priority"], p["messages"]) for p in short["priorities"]] == [(n, 1) for n in range(20)]
