@@ -125,7 +125,8 @@ static const struct field tags[] = {
 };
 
 enum {
-	TAGS = sizeof tags / sizeof tags[0]
+	TAGS = sizeof tags / sizeof tags[0],
+	LATER_TAGS = 17 /* from here on, the older types of a policy lack the setting */
 };
 
 struct record_row {
@@ -248,12 +249,24 @@ logengine_type_name(uint8_t type)
 	return type < LOGENGINE_TYPES ? types[type].name : NULL;
 }
 
+/* Whether a setting differs from its default, which is zeros. */
+static bool
+is_set(const struct field *f, const struct policy *p)
+{
+	const char *const value = (const char *)p + (f->at - offsetof(struct logengine_entry, policy));
+	bool some = false;
+
+	for (unsigned i = 0; i < (f->kind == FIELD_CHARS ? 1 : f->width); i++)
+		some |= value[i] != 0;
+	return some;
+}
+
 enum logengine_type
 logengine_policy_type(const struct policy *p)
 {
-	if (p->strict || p->share_weights[0] || p->dead_letter_queue[0] || p->rules[0] || p->max_runtime || p->breakers[0] || policy_has_limits(p) ||
-	    !pause_note_is_empty(&p->pause))
-		return LOGENGINE_POLICY_FIELDS;
+	for (unsigned tag = LATER_TAGS; tag < TAGS; tag++)
+		if (tags[tag].kind && is_set(&tags[tag], p))
+			return LOGENGINE_POLICY_FIELDS;
 	return p->max_rate ? LOGENGINE_POLICY_RATED : LOGENGINE_POLICY;
 }
 

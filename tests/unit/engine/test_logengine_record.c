@@ -273,6 +273,32 @@ TEST(a_policy_with_a_dead_letter_queue_and_max_runtime_has_the_bytes_of_the_form
 	CHECK(policy_is_same(&e.policy, &back.policy));
 }
 
+TEST(a_drain_an_age_and_tags_have_the_bytes_of_the_format)
+{
+	static const char bytes_of[] = "\x32\x01\x01\x33\x08" N("\x07") "\x34\x04team";
+	struct logengine_entry e = example(LOGENGINE_POLICY_FIELDS), back;
+	char bytes[LOGENGINE_FIXED_MAX + 16];
+	struct policy p[3] = { policy_default, policy_default, policy_default };
+	struct logengine_bytes b;
+	size_t n;
+
+	p[0].draining = true;
+	p[1].warn_age = 1;
+	strcpy(p[2].tags, "t");
+	for (unsigned i = 0; i < COUNT(p); i++)
+		CHECK_EQ(LOGENGINE_POLICY_FIELDS, logengine_policy_type(&p[i]), "the older types have no room");
+	e.policy.draining = true;
+	e.policy.warn_age = 7;
+	strcpy(e.policy.tags, "team");
+	logengine_encode(&e, &b);
+	n = join(&b, bytes);
+	CHECK(memcmp(bytes_of, bytes + n - (sizeof bytes_of - 1), sizeof bytes_of - 1) == 0);
+	CHECK_EQ(0, logengine_decode(LOGENGINE_POLICY_FIELDS, (struct slice){ bytes, n }, &back, NULL));
+	CHECK(policy_is_same(&e.policy, &back.policy));
+	bytes[n - (sizeof bytes_of - 1) + 2] = 2; /* no bool */
+	CHECK_EQ(SLU_ECORRUPT, logengine_decode(LOGENGINE_POLICY_FIELDS, (struct slice){ bytes, n }, &back, NULL));
+}
+
 TEST(rules_are_a_tag_of_a_policy)
 {
 	static const char tag[] = "\x1b\x07x=1:low";
