@@ -40,10 +40,10 @@ const COLUMNS = [
   speed('in', 'In/s', 'accepted'), speed('done', 'Done/s', 'finished'), speed('failed', 'Failed/s', 'failed'),
   { id: 'spark', label: 'Backlog', cell: (q) => spark(seriesOf(nameOf(q), 'depth'), `backlog of ${nameOf(q)}`, 'ready') },
 ];
-const WORKERS = [
-  { id: 'workers', label: 'Consumers', num: true, title: 'that say who they are', value: (q) => q.consumers || 0, cell: (q) => h('a', { class: q.consumers ? null : 'zero', href: href(['queue', q.namespace, q.queue], { tab: 'consumers' }) }, number(q.consumers || 0)) },
-  { id: 'use', label: 'Slots', title: 'slots of these workers that are in use', value: (q) => (q.slots ? q.slots_used / q.slots : null), cell: (q) => (q.slots ? h('span', { class: 'meter' }, gauge(q.slots_used, q.slots, `slots of ${nameOf(q)} in use`), ` ${number(q.slots_used)}/${number(q.slots)}`) : '') },
-];
+const CONSUMERS = {
+  id: 'workers', label: 'Consumers', title: 'workers that say who they are, and their slots in use', value: (q) => q.consumers || 0,
+  cell: (q) => h('span', { class: 'meter tight' }, h('a', { class: q.consumers ? null : 'zero', href: href(['queue', q.namespace, q.queue], { tab: 'consumers' }) }, number(q.consumers || 0)), q.slots > 0 && [gauge(q.slots_used, q.slots, `slots of ${nameOf(q)} in use`), ` ${number(q.slots_used)}/${number(q.slots)}`]),
+};
 const SHARD = { id: 'shard', label: 'Shard', value: (q) => q.shard, cell: (q) => q.shard || '' };
 const ALWAYS = ['name', 'state'];
 
@@ -59,7 +59,7 @@ export function view(data, route) {
   const { q: filter = '', sort = 'name' } = route.params;
   const hidden = (route.params.hide || '').split('.').filter(Boolean);
   const rows = data.rows.filter((q) => matches(q, filter));
-  const known = [...COLUMNS, ...(data.rows.some((q) => q.consumers) ? WORKERS : [])];
+  const known = [...COLUMNS, ...(data.rows.some((q) => q.consumers) ? [CONSUMERS] : [])];
   const columns = [...known, ...(data.rows.some((q) => q.shard) ? [SHARD] : [])].filter((c) => !hidden.includes(c.id));
   const chosen = rows.filter((q) => selected.has(nameOf(q)) && may('admin', q.namespace));
   const rest = chosen.reduce((n, q) => n + q.ready + q.delayed + q.held, 0);

@@ -21,7 +21,7 @@ function shareCard(q, { limits, shares }) {
   const columns = [
     { label: 'Share', cell: (r) => r.name ?? h('span', { class: 'muted' }, '(no share)') },
     { label: 'Messages', num: true, cell: (r) => number(r.messages) }, { label: 'Of the backlog', cell: (r) => part(r.messages, of.messages, `${r.name ?? 'no share'}: part of the backlog`) },
-    { label: 'Ready', num: true, cell: (r) => number(r.ready) }, { label: 'In flight', num: true, cell: (r) => number(r.leased) },
+    { label: 'Ready', num: true, cell: (r) => number(r.ready) }, { label: 'Oldest', num: true, title: 'how long its oldest ready message has waited', cell: (r) => duration(r.oldest_ready_ms) }, { label: 'In flight', num: true, cell: (r) => number(r.leased) },
     { label: 'Weight', num: true, cell: (r) => number(r.weight) }, { label: 'Its weight is worth', num: true, cell: (r) => (of.weight ? percent(r.weight / of.weight) : '') },
     { label: 'Of the deliveries', cell: (r) => part(r.delivered || 0, of.delivered, `${r.name ?? 'no share'}: part of the deliveries`) },
     { label: 'State', cell: (r) => [isNoisy(r, of) && pill('warn', 'noisy'), r.hold_until && pill('paused', `on hold for ${duration(Date.parse(r.hold_until) - Date.now())}`)] },

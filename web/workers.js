@@ -21,14 +21,16 @@ function actions(w) {
     w.state !== 'stop' && act(named('Stop'), () => ask({ title: `Stop ${w.worker}`, danger: true, confirm: 'Stop', text: `It finishes ${plural(w.used ?? 0, 'message')} and ends. Whatever started it may start it again.`, run: set('stop', `${w.worker} was asked to end.`) }), { namespace: w.namespace, kind: 'small danger' }));
 }
 
+// The messages that it has in flight.
+const flightOf = (w) => href(['messages'], { q: w.queues?.length === 1 ? `queue:${w.namespace}/${w.queues[0]} state:leased worker:${JSON.stringify(w.worker)}` : `state:leased worker:${JSON.stringify(w.worker)}` });
+
 export function workerTable(list) {
   const columns = [
     { label: 'Worker', class: 'wrap', cell: (w) => h('span', { class: 'mono' }, w.worker) }, { label: 'State', cell: (w) => [pill(w.state), age(w.last_beat) > STALE_MS && pill('warn', 'silent')] },
     { label: 'Host', cell: (w) => w.host ?? '' }, { label: 'Version', cell: (w) => w.version ?? '' },
     { label: 'Queues', class: 'wrap', cell: (w) => (w.queues || []).map((q, i) => [i > 0 && ', ', h('a', { href: href(['queue', w.namespace, q]) }, q)]) },
-    { label: 'Slots', cell: (w) => (w.slots ? h('span', { class: 'meter' }, gauge(w.used, w.slots, `${w.used} of ${w.slots} slots`), ` ${number(w.used)}/${number(w.slots)}`) : '') },
-    { label: 'In flight', cell: (w) => h('a', { href: href(['messages'], { q: w.queues?.length === 1 ? `queue:${w.namespace}/${w.queues[0]} state:leased worker:${JSON.stringify(w.worker)}` : `state:leased worker:${JSON.stringify(w.worker)}` }) }, 'open', h('span', { class: 'hidden' }, ` what ${w.worker} has in flight`)) },
-    { label: 'Lost leases', num: true, cell: (w) => number(w.lost_leases) }, { label: 'Late', num: true, title: 'leases that it extended when less than a quarter of them was left', cell: (w) => number(w.late_renewals) },
+    { label: 'Slots', title: 'in use, of all; what they work on', cell: (w) => h('a', { class: 'meter', href: flightOf(w) }, w.slots > 0 && gauge(w.used, w.slots, `${w.used} of ${w.slots} slots`), w.slots ? ` ${number(w.used)}/${number(w.slots)}` : 'open', h('span', { class: 'hidden' }, `: what ${w.worker} has in flight`)) },
+    { label: 'Lost', num: true, title: 'leases that it lost', cell: (w) => number(w.lost_leases) }, { label: 'Late', num: true, title: 'leases that it extended when less than a quarter of them was left', cell: (w) => number(w.late_renewals) },
     { label: 'Crashes', num: true, title: 'processes of this name that ended with messages in their hands', cell: (w) => (w.crashes ? [pill('bad', number(w.crashes)), h('small', { class: 'muted' }, ` ${duration(age(w.crashed_at))} ago`)] : h('span', { class: 'zero' }, '0')) }, { label: 'Last beat', num: true, cell: (w) => `${duration(age(w.last_beat))} ago` },
     { label: 'Actions', cell: actions },
   ];

@@ -422,7 +422,7 @@ SCHEMAS = {
             description="With order=kind, instead of limits, holds and breakers."),
         **PLACE, **each(COUNT, "shares values on_hold broken"), "cursor": ref("Cursor"),
         "limits": array(record(["scope", "leased"], {
-            "scope": SCOPE, "name": TEXT, **each(COUNT, "messages ready leased delivered"),
+            "scope": SCOPE, "name": TEXT, **each(COUNT, "messages ready leased delivered oldest_ready_ms"),
             **each(UINT32, "concurrency rate burst tokens weight"), **each(MOMENT, "next_delivery hold_until")})),
         "holds": array(record(["scope", "until"], {"scope": SCOPE, "name": TEXT, "until": MOMENT})),
         "breakers": array(record(["breaker", "scope", "state", "probing", "until"], {
@@ -700,7 +700,7 @@ ROWS = [
             "until": MOMENT}), "The breaker."), **NO_SUCH},
         body="Breaker")),
     ("post", "/v1/admin/queue/drain", admin(
-        "Drain", "Drain a queue: accept no new messages, and deliver those that wait",
+        "DrainQueue", "Drain a queue: accept no new messages, and deliver those that wait",
         {**ok("Paused", "The queue is being drained."), **NO_SUCH}, body="QueueName")),
     ("post", "/v1/admin/queue/resume", admin(
         "Resume", "Resume a queue: it delivers and accepts messages",

@@ -16,7 +16,7 @@ conclude(struct apicall *a, struct queuestats *s, const struct fanout *g)
 void
 queuestats_crew(const struct api *api, struct op_queue *q)
 {
-	const struct crew crew = workers_crew(api->workers, slice_of(q->space), slice_of(q->name), clock_mono(api->clock));
+	const struct queue_crew crew = workers_crew(api->workers, slice_of(q->space), slice_of(q->name), clock_mono(api->clock));
 
 	q->workers = crew.n;
 	q->slots = crew.slots;

@@ -379,6 +379,7 @@ struct op_use {
 	uint64_t delivered;
 	slu_time until, hold;
 	uint32_t waiting; /* a kind: claims that wait and may take it */
+	slu_time oldest;  /* of the queue or a share: how long its oldest ready message has waited; 0: none is ready, or it is not known */
 };
 
 enum {

@@ -235,6 +235,7 @@ static const struct op_field use_fields[] = {
 	{ "probed",      16, FIELD_BOOL, AT(probed), 0, NO, V(LIMITS), NULL },
 	{ "breaker",     17, FIELD_TEXT, AT(breaker), 0, NO, V(LIMITS), NULL },
 	{ "waiting",     18, FIELD_U32,  AT(waiting), 0, NO, V(LIMITS), NULL },
+	{ "oldest",      19, FIELD_TIME, AT(oldest), 0, NO, V(LIMITS), NULL },
 };
 #undef AT
 
@@ -352,6 +353,10 @@ const struct op_field op_fields[] = {
 	{ "share_rate_burst", 123, FIELD_U32, AT(policy.share_rate_burst), 0, POLICIES, POLICIES, NULL },
 	{ "key_rate",      124, FIELD_U32,   AT(policy.key_rate), 0, POLICIES, POLICIES, NULL },
 	{ "key_rate_burst", 125, FIELD_U32,  AT(policy.key_rate_burst), 0, POLICIES, POLICIES, NULL },
+	{ "by_priority",   126, FIELD_BOOL,  AT(limits.by_priority), 0, V(LIMITS), NO, NULL },
+	{ "looked",        127, FIELD_U32,   AT(limits.looked), 0, NO, V(LIMITS), NULL },
+	{ "warn_age",      128, FIELD_TIME,  AT(policy.warn_age), 0, POLICIES, POLICIES, NULL },
+	{ "tags",          129, FIELD_TEXT,  AT(policy.tags), 0, POLICIES, POLICIES, NULL },
 
 	{ "messages",      130, FIELD_U64,   AT(on_shard.messages), 0, NO, V(SHARD), NULL },
 	{ "keys",          131, FIELD_U64,   AT(on_shard.keys), 0, NO, V(SHARD), NULL },
@@ -389,8 +394,6 @@ const struct op_field op_fields[] = {
 	{ "attribute_rate_burst", 176, FIELD_U32, AT(policy.attribute_rate_burst), 0, POLICIES, POLICIES, NULL },
 	{ "breakers",      177, FIELD_TEXT,  AT(policy.breakers), 0, POLICIES, POLICIES, NULL },
 
-	{ "by_priority",   126, FIELD_BOOL,  AT(limits.by_priority), 0, V(LIMITS), NO, NULL },
-	{ "looked",        127, FIELD_U32,   AT(limits.looked), 0, NO, V(LIMITS), NULL },
 	{ "by_kind",       178, FIELD_BOOL,  AT(limits.by_kind), 0, V(LIMITS), NO, NULL },
 	{ "kinds",         179, FIELD_U32,   AT(limits.kinds), 0, NO, V(LIMITS), NULL },
 	{ "by_messages",   180, FIELD_BOOL,  AT(limits.by_messages), 0, V(LIMITS), NO, NULL },
@@ -422,8 +425,6 @@ const struct op_field op_fields[] = {
 	{ "queues",        204, FIELD_LIST,  AT(queues), 0, NO, QUEUE_ROWS, &list_queues },
 	{ "keys",          205, FIELD_LIST,  AT(keys), 0, NO, KEY_ROWS, &list_keys },
 	{ "uses",          206, FIELD_LIST,  AT(uses), 0, NO, V(LIMITS), &list_uses },
-	{ "warn_age",      206, FIELD_TIME,  AT(policy.warn_age), 0, POLICIES, POLICIES, NULL },
-	{ "tags",          207, FIELD_TEXT,  AT(policy.tags), 0, POLICIES, POLICIES, NULL },
 	{ "steps",         208, FIELD_LIST,  AT(steps), 0, NO, V(TREND), &list_steps },
 };
 #undef AT

@@ -880,7 +880,7 @@ def complete(cli, *words):
 def test_bash_completes_commands_options_and_queues(cli):
     cli.push("x")
     assert complete(cli, "pu") == ["push", "pull"]
-    assert complete(cli, "queue", "p") == ["pause", "purge"]
+    assert complete(cli, "queue", "p") == ["pause", "purge", "priorities"]
     assert complete(cli, "dlq", "redrive", "--d") == ["--dry-run"]
     assert "--key" in complete(cli, "push", "--")
     assert complete(cli, "inbox", "") == ["init"]  # the only word of its kind
@@ -921,7 +921,7 @@ def test_completion_runs_no_name_that_a_server_sent(cli, monkeypatch):
 
 
 @pytest.mark.parametrize("line, offers", [
-    ("sluice pu", ["pull", "push"]), ("sluice queue p", ["pause", "purge"]),
+    ("sluice pu", ["pull", "push"]), ("sluice queue p", ["pause", "priorities", "purge"]),
     ("sluice dlq redrive --d", ["--dry-run"])])
 def test_fish_completes_commands_and_options(cli, tmp_path, line, offers):
     env = {**cli.env, "HOME": str(tmp_path), "PATH": f"{Path(SLUICE).parent}:{os.environ['PATH']}"}

@@ -483,6 +483,9 @@ def walk_lockd(walk):
         walk.post(400, queue + path, {"queue": "none"})
     for path in ("ack", "nack", "extend"):
         walk_settle_lockd(walk, queue + path)
+    walk.post(200, "/v1/admin/queue/drain", {"namespace": "shop", "queue": "locked"})
+    lockd_put(walk, 409)
+    walk.post(200, "/v1/admin/queue/resume", {"namespace": "shop", "queue": "locked"})
 
 
 def walk_lockd_limit(walk):

@@ -86,6 +86,8 @@ write_use(struct json_out *w, const struct op_use *u)
 		json_out_u64(w, "weight", u->weight);
 		json_out_u64(w, "delivered", u->delivered);
 	}
+	if (u->oldest)
+		json_out_u64(w, "oldest_ready_ms", (uint64_t)(u->oldest / SLU_MS));
 	if (u->until)
 		json_out_time(w, "next_delivery", u->until);
 	if (u->hold)

@@ -2,6 +2,7 @@
 
 #include "api/api.h"
 #include "api/flat/view.h"
+#include "api/queuestats.h"
 #include "base/mem.h"
 #include "duty/opwait.h"
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 struct crew_row {
-	struct crew crew;
+	struct queue_crew crew;
 	uint32_t handle;
 	uint32_t space_n;
 	char key[]; /* the namespace and the queue, each with a NUL */
@@ -117,7 +117,7 @@ add(struct crews *c, struct slice space, struct slice queue)
 }
 
 bool
-crews_join(struct crews *c, struct slice space, struct slice queue, struct crew worker)
+crews_join(struct crews *c, struct slice space, struct slice queue, struct queue_crew worker)
 {
 	struct crew_row *r = find(c, space, queue);
 
@@ -132,7 +132,7 @@ crews_join(struct crews *c, struct slice space, struct slice queue, struct crew 
 }
 
 void
-crews_leave(struct crews *c, struct slice space, struct slice queue, struct crew was)
+crews_leave(struct crews *c, struct slice space, struct slice queue, struct queue_crew was)
 {
 	struct crew_row *const r = find(c, space, queue);
 
@@ -149,10 +149,10 @@ crews_leave(struct crews *c, struct slice space, struct slice queue, struct crew
 	mem_free(r);
 }
 
-struct crew
+struct queue_crew
 crews_of(const struct crews *c, struct slice space, struct slice queue)
 {
 	const struct crew_row *const r = c->n ? find(c, space, queue) : NULL;
 
-	return r ? r->crew : (struct crew){ 0 };
+	return r ? r->crew : (struct queue_crew){ 0 };
 }

@@ -16,7 +16,7 @@ enum {
 	CREWS_MAX = 20000 /* queues with workers; a worker does not show further ones */
 };
 
-struct crew {
+struct queue_crew {
 	uint32_t n; /* workers */
 	uint32_t slots, used;
 };
@@ -33,12 +33,12 @@ void crews_init(struct crews *c, const struct hash_key *secret);
 void crews_release(struct crews *c);
 
 /* A worker joins the crew of a queue. Returns false if there is no room or no memory. */
-bool crews_join(struct crews *c, struct slice space, struct slice queue, struct crew worker);
+bool crews_join(struct crews *c, struct slice space, struct slice queue, struct queue_crew worker);
 
 /* The worker, which has joined as `was`, leaves. */
-void crews_leave(struct crews *c, struct slice space, struct slice queue, struct crew was);
+void crews_leave(struct crews *c, struct slice space, struct slice queue, struct queue_crew was);
 
 /* Zeros if the queue has none. */
-struct crew crews_of(const struct crews *c, struct slice space, struct slice queue);
+struct queue_crew crews_of(const struct crews *c, struct slice space, struct slice queue);
 
 #endif

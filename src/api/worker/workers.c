@@ -195,10 +195,10 @@ workers_new(struct workers **out, struct slu_err *err)
 	return 0;
 }
 
-static struct crew
+static struct queue_crew
 crew_of(const struct worker_row *r)
 {
-	return (struct crew){ 1, r->slots, r->used };
+	return (struct queue_crew){ 1, r->slots, r->used };
 }
 
 /* Drops the first queue of the row. */
@@ -336,8 +336,8 @@ set_slots(struct workers *w, struct worker_row *r, uint32_t slots, uint32_t used
 	while (queues.n > 0) {
 		const struct slice name = slice_of(queues.p);
 
-		(void)crews_join(&w->crews, slice_of(r->space), name, (struct crew){ 0, slots, used }); /* it is there */
-		crews_leave(&w->crews, slice_of(r->space), name, (struct crew){ 0, r->slots, r->used });
+		(void)crews_join(&w->crews, slice_of(r->space), name, (struct queue_crew){ 0, slots, used }); /* it is there */
+		crews_leave(&w->crews, slice_of(r->space), name, (struct queue_crew){ 0, r->slots, r->used });
 		slice_skip(&queues, name.n + 1);
 	}
 	r->slots = slots;
@@ -409,10 +409,10 @@ workers_state(struct workers *w, struct slice namespace, struct slice name)
 	return state;
 }
 
-struct crew
+struct queue_crew
 workers_crew(struct workers *w, struct slice namespace, struct slice queue, slu_time now)
 {
-	struct crew crew = { 0 };
+	struct queue_crew crew = { 0 };
 
 	if (atomic_load_explicit(&w->n, memory_order_relaxed) == 0)
 		return crew;

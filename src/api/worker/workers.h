@@ -78,7 +78,7 @@ int workers_beat(struct workers *w, const struct worker_beat *b, slu_time now, e
 enum worker_state workers_state(struct workers *w, struct slice namespace, struct slice name);
 
 /* The workers of a queue together; zeros: none is known. */
-struct crew workers_crew(struct workers *w, struct slice namespace, struct slice queue, slu_time now);
+struct queue_crew workers_crew(struct workers *w, struct slice namespace, struct slice queue, slu_time now);
 
 /* The version of the worker, in room; n 0: not known. */
 struct slice workers_version(struct workers *w, struct slice namespace, struct slice name, char room[static WORKERS_WORD + 1]);

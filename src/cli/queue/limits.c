@@ -29,6 +29,7 @@ static const struct column share_columns[] = {
 	{ "ready", "READY", COLUMN_NUMBER },
 	{ "leased", "LEASED", COLUMN_NUMBER },
 	{ "delivered", "DELIVERED", COLUMN_NUMBER },
+	{ "oldest_ready_ms", "OLDEST", COLUMN_MILLIS },
 	{ "hold_until", "HOLD", COLUMN_TIME },
 };
 

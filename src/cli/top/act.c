@@ -48,7 +48,7 @@ top_propose(struct top *t, bool redrive)
 	}
 	*a = (struct top_act){ .left = q->counts[TOP_DEAD] };
 	a->kind = redrive ? ACT_REDRIVE : q->paused || q->draining ? ACT_RESUME
-								 : ACT_PAUSE;
+								   : ACT_PAUSE;
 	memcpy(a->space, q->space, sizeof a->space);
 	memcpy(a->name, q->name, sizeof a->name);
 	memcpy(a->shown, q->shown, sizeof a->shown);

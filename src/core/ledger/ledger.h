@@ -281,8 +281,7 @@ struct ledger_offer {
 	uint64_t where;        /* place of its record */
 	uint64_t epoch;        /* of the map that routed it (MOVE-11 of engine/move.h); 0: no map */
 	bool known;            /* accept it only if the idempotency key is known (MOVE-2) */
-	bool owed;             /* another shard has promised it: depth, shares and the number of idempotency keys
-				* do not refuse it, and no drain */
+	bool owed;             /* another shard has promised it: no depth, drain, share or number of keys refuses it */
 	bool instead;          /* it takes the place of a message of the queue, which goes: no drain refuses it */
 };
 
@@ -291,8 +290,7 @@ struct ledger_offer {
  *   SLU_EMOVED     if another shard accepts it (MOVE-2, MOVE-11 of engine/move.h)
  *   SLU_EEXISTS    if the idempotency key is known: out->id is the id of the first message
  *   SLU_EIDEM      if it is known, the queue is strict, and the digests differ
- *   SLU_EDRAINING  if the queue is being drained
- *   SLU_EQFULL     if the queue is at its max_depth
+ *   SLU_EDRAINING  if the queue is drained; SLU_EQFULL: it is at its max_depth
  *   SLU_EQUOTA     if the share is new, and the ledger has ledger_limits.shares of them; or if the kind is new, and the
  *                  queue has KINDS_OF_QUEUE of them
  *   SLU_EBUSY      if there are too many idempotency keys

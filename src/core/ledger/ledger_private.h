@@ -429,6 +429,9 @@ first_time(const struct heap *h)
 	return h->n ? node_time(h->nodes) : SLU_NEVER;
 }
 
+/* ledger_oldest without the messages of shares. */
+slu_time ledger_oldest_plain(const struct ledger *l, const struct ledger_queue *q);
+
 /* The messages that count against max_depth and warn_depth. */
 static inline uint32_t
 ledger_depth(const struct ledger_queue *q)

@@ -34,6 +34,7 @@ ledger_use_queue(const struct ledger *l, uint32_t queue, slu_time now, struct le
 		.ready = q->count[MSG_READY],
 		.leased = q->count[MSG_LEASED],
 		.concurrency = q->policy->concurrency,
+		.oldest = ledger_oldest(l, queue),
 	};
 	for (int s = MSG_READY; s < MSG_STATES; s++)
 		out->messages += q->count[s];
@@ -65,6 +66,7 @@ use_plain(const struct ledger *l, const struct ledger_queue *q, slu_time now, st
 	out->rate = out->burst = out->tokens = 0;
 	out->until = out->hold = 0;
 	out->concurrency = q->policy->share_concurrency;
+	out->oldest = ledger_oldest_plain(l, q);
 	fill_rate(q, 0, now, out);
 }
 
@@ -83,6 +85,7 @@ use_share(const struct ledger *l, const struct ledger_queue *q, uint32_t share, 
 		.concurrency = q->policy->share_concurrency,
 		.weight = v.weight,
 		.delivered = v.delivered,
+		.oldest = shares_oldest_of(q->shares, share, LEDGER_OLDEST_LOOK),
 	};
 	fill_rate(q, ledger_key_hash(l, q->handle, v.name), now, out);
 }

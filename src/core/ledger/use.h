@@ -78,6 +78,7 @@ struct ledger_use {
 	uint64_t delivered;   /* SHARE: since it has messages */
 	slu_time until;       /* the next delivery, if the rate allows none now */
 	slu_time hold;        /* the end of its hold, or 0 */
+	slu_time oldest;      /* QUEUE, SHARE: since when a message has been ready, as ledger_oldest; SLU_NEVER: none is. 0: not known */
 };
 
 void ledger_use_queue(const struct ledger *l, uint32_t queue, slu_time now, struct ledger_use *out);

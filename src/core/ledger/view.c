@@ -90,12 +90,11 @@ ledger_attempts(const struct ledger *l, uint32_t queue)
 }
 
 slu_time
-ledger_oldest(const struct ledger *l, uint32_t queue)
+ledger_oldest_plain(const struct ledger *l, const struct ledger_queue *q)
 {
-	const struct ledger_queue *q = ledger_queue(l, queue);
 	const struct fifo *fifo = &q->heaps.fifo;
 	const struct heap *ready = &q->heaps.ready;
-	slu_time oldest = q->shares ? shares_oldest(q->shares, LEDGER_OLDEST_LOOK) : SLU_NEVER;
+	slu_time oldest = SLU_NEVER;
 
 	for (uint32_t i = 0; i < fifo_span(fifo) && i < LEDGER_OLDEST_LOOK; i++) {
 		const uint32_t h = fifo_slot(fifo, i);
@@ -108,6 +107,16 @@ ledger_oldest(const struct ledger *l, uint32_t queue)
 		oldest = due < oldest ? due : oldest;
 	}
 	return oldest;
+}
+
+slu_time
+ledger_oldest(const struct ledger *l, uint32_t queue)
+{
+	const struct ledger_queue *q = ledger_queue(l, queue);
+	const slu_time plain = ledger_oldest_plain(l, q);
+	const slu_time shared = q->shares ? shares_oldest(q->shares, LEDGER_OLDEST_LOOK) : SLU_NEVER;
+
+	return plain < shared ? plain : shared;
 }
 
 uint32_t

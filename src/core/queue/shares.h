@@ -101,6 +101,9 @@ int shares_peek(const struct shares *s, const struct queue *plain, uint32_t *msg
  * messages do not count. */
 slu_time shares_oldest(const struct shares *s, uint32_t look);
 
+/* The same of one share, also of a blocked one. */
+slu_time shares_oldest_of(const struct shares *s, uint32_t share, uint32_t look);
+
 /* ---- Shares ---- */
 
 /* The share of a name, or SLAB_NONE. */

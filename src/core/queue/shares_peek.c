@@ -180,3 +180,17 @@ shares_oldest(const struct shares *s, uint32_t look)
 	}
 	return oldest;
 }
+
+slu_time
+shares_oldest_of(const struct shares *s, uint32_t share, uint32_t look)
+{
+	slu_time oldest = SLU_NEVER;
+
+	for (uint32_t h = share_at(s, share)->flows; h != SLAB_NONE && look > 0; h = flow_at(s, h)->next, look--) {
+		const struct heap *const ready = &flow_at(s, h)->ready;
+		const slu_time due = ready->n ? (slu_time)rank_time((int64_t)ready->nodes[0].b) : SLU_NEVER;
+
+		oldest = due < oldest ? due : oldest;
+	}
+	return oldest;
+}

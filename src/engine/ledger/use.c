@@ -12,7 +12,7 @@
 /* ---- Limits ---- */
 
 static void
-add_use(struct op *op, const struct ledger_use *u, bool is_hold)
+add_use(struct op *op, const struct ledger_use *u, slu_time now, bool is_hold)
 {
 	struct op_use *const row = &op->uses[op->n_uses++];
 
@@ -30,6 +30,7 @@ add_use(struct op *op, const struct ledger_use *u, bool is_hold)
 		.delivered = u->delivered,
 		.until = u->until,
 		.hold = u->hold,
+		.oldest = u->oldest && u->oldest < now ? now - u->oldest : 0,
 	};
 	if (u->name.n)
 		memcpy(row->name, u->name.p, u->name.n < sizeof row->name ? u->name.n : sizeof row->name - 1);
@@ -46,7 +47,7 @@ add_shares(struct ledgerengine *k, struct op *op, uint32_t queue)
 		n = ledger_use_shares(k->ledger, queue, op->limits.by_messages, k->now, shares,
 				      room < OP_USES_SHARES ? room : OP_USES_SHARES);
 	for (uint32_t i = 0; i < n; i++)
-		add_use(op, &shares[i], false);
+		add_use(op, &shares[i], k->now, false);
 }
 
 static void
@@ -59,7 +60,7 @@ add_values(struct ledgerengine *k, struct op *op, uint32_t queue)
 	if (room && !op->limits.by_messages)
 		n = ledger_use_values(k->ledger, queue, k->now, values, room < OP_USES_VALUES ? room : OP_USES_VALUES);
 	for (uint32_t i = 0; i < n; i++)
-		add_use(op, &values[i], false);
+		add_use(op, &values[i], k->now, false);
 }
 
 static void
@@ -72,7 +73,7 @@ add_kinds(struct ledgerengine *k, struct op *op, uint32_t queue)
 	if (room)
 		n = ledger_use_kinds(k->ledger, queue, kinds, room < OP_USES_KINDS ? room : OP_USES_KINDS);
 	for (uint32_t i = 0; i < n; i++)
-		add_use(op, &kinds[i], false);
+		add_use(op, &kinds[i], k->now, false);
 }
 
 static void
@@ -84,7 +85,7 @@ add_priorities(struct ledgerengine *k, struct op *op, uint32_t queue)
 	const uint32_t n = ledger_use_priorities(k->ledger, queue, &cursor, rows, room, &op->limits.looked);
 
 	for (uint32_t i = 0; i < n; i++) {
-		add_use(op, &(struct ledger_use){ .messages = rows[i].messages, .ready = rows[i].ready, .leased = rows[i].leased }, false);
+		add_use(op, &(struct ledger_use){ .messages = rows[i].messages, .ready = rows[i].ready, .leased = rows[i].leased }, k->now, false);
 		(void)snprintf(op->uses[i].name, sizeof op->uses[i].name, "%" PRId32, rows[i].prio);
 	}
 	op->cursor = cursor == LEDGER_SCAN_END ? 0 : cursor;
@@ -100,7 +101,7 @@ add_circuits(struct ledgerengine *k, struct op *op, uint32_t queue)
 	while (op->n_uses < op->max_uses && n++ < OP_USES_CIRCUITS && ledger_use_breaker(k->ledger, queue, &cursor, &c)) {
 		const struct ledger_use u = { .kind = c.scope.kind, .name = c.scope.name, .until = c.until };
 
-		add_use(op, &u, false);
+		add_use(op, &u, k->now, false);
 		op->uses[op->n_uses - 1].circuit = c.state;
 		op->uses[op->n_uses - 1].probed = c.probed;
 		memcpy(op->uses[op->n_uses - 1].breaker, c.name.p, c.name.n);
@@ -134,7 +135,7 @@ ledgerengine_limits(struct ledgerengine *k, struct op *op)
 	}
 	if (!op->cursor) {
 		ledger_use_queue(k->ledger, queue, k->now, &u);
-		add_use(op, &u, false);
+		add_use(op, &u, k->now, false);
 		add_shares(k, op, queue);
 		add_values(k, op, queue);
 		add_circuits(k, op, queue);
@@ -144,7 +145,7 @@ ledgerengine_limits(struct ledgerengine *k, struct op *op)
 			op->cursor = before;
 			return;
 		}
-		add_use(op, &u, true);
+		add_use(op, &u, k->now, true);
 		before = op->cursor;
 	}
 }

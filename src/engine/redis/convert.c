@@ -40,6 +40,9 @@ redis_later(slu_time t, slu_time by)
 void
 redis_policy_text(const struct policy *p, char *out, size_t size)
 {
+	/* Older versions read only the first 16 words. */
+	static const char *const more[2][2] = { { "", " 1" }, { " 0 1", " 1 1" } };
+
 	(void)snprintf(out, size,
 		       "%" PRId64 " %u %d %" PRId64 " %" PRId64 " %d %" PRId64
 		       " %u %u %u %u %" PRId64 " %" PRId64 " %u %d %d%s",
@@ -48,8 +51,7 @@ redis_policy_text(const struct policy *p, char *out, size_t size)
 		       redis_us(p->ttl), p->max_depth, p->max_rate, p->burst, p->warn_depth,
 		       redis_us(p->window), redis_us(p->dlq_retention), p->dlq_max,
 		       p->require_lease, p->paused,
-		       p->draining ? p->strict ? " 1 1" : " 0 1" : p->strict ? " 1"
-									: ""); /* older versions read only 16 words */
+		       more[p->draining][p->strict]);
 }
 
 bool

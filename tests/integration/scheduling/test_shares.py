@@ -267,3 +267,16 @@ def test_a_long_queue_is_counted_by_pages(server):
     assert [p["messages"] for p in found["priorities"]] == [6750, 6750] and found["looked"] == 13500
     short = server.get("/v1/admin/queue/priorities", **server.here(topic="short")).body
     assert [(p["priority"], p["messages"]) for p in short["priorities"]] == [(n, 1) for n in range(20)]
+
+
+def test_each_share_shows_how_long_its_oldest_message_has_waited(server):
+    def ages():
+        rows = server.get("/v1/admin/queue/limits", **server.here(order="messages")).body["limits"]
+        return {row.get("name", ""): row.get("oldest_ready_ms") for row in rows}
+
+    put(server, "old", "")
+    until(lambda: ages()["old"] > 50 and ages()[""] > 50)
+    put(server, "new", "old")
+    assert ages()["new"] < ages()["old"]
+    server.dequeue(limit=100)
+    assert set(ages().values()) == {None}
