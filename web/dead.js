@@ -138,7 +138,7 @@ function groupTable(q, groups, looked, all) {
     { label: 'Count', num: true, cell: (g) => number(g.count) },
     { label: 'Last 24 hours', cell: (g) => g.hours && spark(g.hours, `deaths an hour, the last 24: ${g.hours.join(', ')}`, 'dead') },
     { label: 'First', cell: (g) => (g.first_at ? `${duration(age(g.first_at))} ago` : '') }, { label: 'Last', cell: (g) => (g.last_at ? `${duration(age(g.last_at))} ago` : '') },
-    groups.some((g) => g.versions?.length) && { label: 'Versions', class: 'wrap', title: 'of the workers that failed them last', cell: (g) => (g.versions || []).map((v, i) => [i > 0 && ', ', v.version, h('small', { class: 'muted' }, ` ${number(v.count)}`)]) },
+    groups.some((g) => g.versions?.length) && { label: 'Versions', class: 'wrap', title: 'of the workers that failed them last', cell: (g) => (g.versions || []).map((v, i) => [i > 0 && ', ', v.version, h('small', { class: 'muted' }, ` ×${number(v.count)}`)]) },
     { label: 'Sample', cell: (g) => g.sample_uid && h('a', { href: href(['message', q.namespace, g.sample_uid]) }, 'open') },
     may('admin', q.namespace) && { label: 'Actions', cell: (g) => g.group !== 'other' && act(h('span', null, 'Redrive', h('span', { class: 'hidden' }, ` ${g.error || g.group}`)), () => redrive(q, of(g)), { namespace: q.namespace, kind: 'small' }) },
   ].filter(Boolean);

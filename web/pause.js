@@ -19,7 +19,7 @@ export const stateOf = (q) => (q.paused ? 'paused' : q.draining ? (rest(q) ? 'dr
 // The state of a queue, with what is known of its pause.
 export const pills = (q) => [pill(stateOf(q)), q.paused && q.draining && [' ', pill('draining')]];
 export const statePill = (q) => [pills(q),
-  q.paused && pauseText(q) !== 'paused' && h('small', { class: 'because' }, ' ', [q.pause_reason, q.paused_until && `${duration(left(q))} left`].filter(Boolean).join(', ') || `by ${q.paused_by}`)];
+  q.paused && pauseText(q) !== 'paused' && h('small', { class: 'because under', title: pauseText(q) }, [q.paused_until && `${duration(left(q))} left`, q.pause_reason].filter(Boolean).join(', ') || `by ${q.paused_by}`)];
 
 // The same in sentences, for the page of the queue.
 export const stateNotes = (q) => [q.draining && h('p', { class: 'because' }, `Refuses new messages until somebody resumes it; ${rest(q) ? `${plural(rest(q), 'message')} left` : 'nothing is left'}.`),

@@ -65,7 +65,7 @@ function eta(q) {
 }
 
 // Settings that have not their default.
-const differing = (q) => own(q.policy).filter(([name, value]) => !isDefault(name, value));
+const differing = (q) => own(q.policy).filter(([name, value]) => name !== 'tags' && !isDefault(name, value)); // tags stand beside its name
 
 function counts(q) {
   return card(null,

@@ -31,7 +31,7 @@ export const tags = (q) => tagsOf(q).map((tag) => [' ', h('a', { class: 'tag', h
 const matches = (q, filter) => (filter.startsWith('tag:') ? tagsOf(q).includes(filter.slice(4)) : nameOf(q).includes(filter.toLowerCase()) || tagsOf(q).some((tag) => tag.toLowerCase().includes(filter.toLowerCase())));
 
 const COLUMNS = [
-  { id: 'name', label: 'Queue', value: nameOf, cell: (q) => [queueLink(q), tags(q)] },
+  { id: 'name', label: 'Queue', value: nameOf, cell: (q) => [queueLink(q), q.tags && h('span', { class: 'under' }, tags(q))] },
   { id: 'state', label: 'State', value: (q) => 2 * Number(q.paused) + Number(Boolean(q.draining)), cell: (q) => [statePill(q), q.warn_depth && q.total - q.dead - q.damaged > q.warn_depth && [' ', pill('warn', 'deep')], q.warn_age_ms && q.oldest_ready_ms > q.warn_age_ms && [' ', pill('warn', 'old')]] },
   count('ready', 'Ready'), count('delayed', 'Delayed'), count('leased', 'In flight', 'leased by a consumer'),
   count('held', 'Held', 'behind another message of their key'), count('dead', 'Dead'),
@@ -78,7 +78,7 @@ export function view(data, route) {
       chosen.length > 0 && [act(`Pause ${chosen.length}`, () => both(true), { namespace: chosen[0].namespace, key: 'p' }), act(`Pause ${chosen.length} for …`, () => pauseDialog(chosen, () => selected.clear()), { namespace: chosen[0].namespace }), act(`Drain ${chosen.length}`, () => drainDialog(chosen, () => selected.clear()), { namespace: chosen[0].namespace }), act(`Resume ${chosen.length}`, () => both(false), { namespace: chosen[0].namespace }), act(`Purge ${chosen.length}`, purge, { namespace: chosen[0].namespace, kind: 'danger' })],
       h('button', { type: 'button', class: 'btn', onclick: () => download(chosen.length ? chosen : rows, 'queues.ndjson') }, 'Export'),
       h('span', { class: 'muted', 'aria-live': 'polite' }, rows.length === data.rows.length && !data.more ? plural(rows.length, 'queue') : `${number(rows.length)} of ${number(data.rows.length)}${data.more ? ' loaded' : ''}`)),
-    table({ columns, rows: rows.slice(0, 500), keyOf: nameOf, sort, path: ['queues'], params: route.params, select: may('admin', rows[0]?.namespace) && app.redraw, caption: 'Queues' }),
+    table({ columns, rows: rows.slice(0, 500), keyOf: nameOf, sort, path: ['queues'], params: route.params, select: may('admin', rows[0]?.namespace) && app.redraw, caption: 'Queues', dense: true }),
     rows.length > 500 && h('p', { class: 'muted' }, `The first 500 of ${number(rows.length)} are shown. Filter by name to see others.`),
     data.more && h('p', null, h('button', { type: 'button', class: 'btn', onclick: () => { most *= 4; app.refresh(); } }, 'Load more queues'), ` ${number(data.rows.length)} are loaded. Sort and filter apply to these.`));
 }

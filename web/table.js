@@ -5,11 +5,11 @@ import { href } from './ui.js';
 export const selected = new Set(); // keys of rows, of the page that is shown
 
 // columns: [{id, label, num, value(row), cell(row), title}]; row keys by keyOf; sort: "ready" or "-ready".
-export function table({ columns, rows, keyOf, sort, path, params, select, caption, first }) {
+export function table({ columns, rows, keyOf, sort, path, params, select, caption, first, dense }) {
   const [down, by] = sort?.startsWith('-') ? [true, sort.slice(1)] : [false, sort];
   const column = columns.find((c) => c.value && c.id === by);
   const order = column ? [...rows].sort((a, b) => compare(column.value(a), column.value(b)) * (down ? -1 : 1)) : rows;
-  return h('div', { class: 'table-wrap', tabindex: '0', role: 'region', 'aria-label': caption }, h('table', { class: 'table' },
+  return h('div', { class: 'table-wrap', tabindex: '0', role: 'region', 'aria-label': caption }, h('table', { class: dense ? 'table dense' : 'table' },
     h('caption', { class: 'hidden' }, caption),
     h('thead', null, h('tr', null,
       select && h('th', { class: 'check' }, h('input', {
