@@ -2,7 +2,7 @@
  * message.h - one message in memory: a cache line, without texts.
  *
  * With its node in a heap (24 bytes) and its slot in the map of ids (at most 10.7) a message
- * takes less than 100 bytes; its record has the payload, the key and the attributes.
+ * takes less than 100 bytes, in order less than 80; its record has the payload, the key and the attributes.
  *
  * A message is in one state (enum msg_state) and, by it, in one place:
  *
