@@ -714,7 +714,7 @@ TEST_LIMIT(LINE_15_no_answered_group_is_missing_unseen_after_a_store_went_back, 
 }
 
 /* Schedules in which a planted break shows that few others notice. */
-static const uint64_t hard[] = { 6058, 7909, 11715 };
+static const uint64_t hard[] = { 6058, 7909, 11715, 21963, 60118 };
 
 TEST_LIMIT(no_schedule_loses_an_answered_group, 600)
 {
