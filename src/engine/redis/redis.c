@@ -392,7 +392,8 @@ redis_run(struct engine *e, struct op *batch, slu_time due, slu_time now, struct
 	EACH_OP(op, batch)
 	{
 		op->rc = 0;
-		op->lock.why = LOCK_OK;
+		if (op_is_of(op->verb, OP_OF_LOCK)) /* other verbs have their own part there */
+			op->lock.why = LOCK_OK;
 		op->home.elsewhere[0] = '\0';
 		op->engine = e;
 	}

@@ -228,6 +228,21 @@ CASE(dead_letters_are_deleted_after_their_retention)
 	CHECK_EQ(0, rig_count(r, "q", MSG_DEAD));
 }
 
+CASE(so_many_dead_letters_are_kept_and_no_more)
+{
+	struct policy policy = policy_default;
+	struct op op;
+
+	policy.dlq_max = 2;
+	rig_policy(r, "q", &policy);
+	rig_op(&op, OP_POLICY_GET, RIG_SPACE, "q");
+	CHECK_EQ(0, rig_do(r, &op));
+	CHECK(policy_is_same(&policy, &op.policy));
+	for (int i = 0; i < 4; i++)
+		put_dead(r, "q");
+	CHECK_EQ(2, rig_count(r, "q", MSG_DEAD));
+}
+
 /* ---- Idempotency: MQ-41 ---- */
 
 static uint64_t
