@@ -90,6 +90,19 @@ map_has_room(const struct map *m, uint32_t n)
 /* map_reserve when the map has no room. */
 int map_grow(struct map *m, uint32_t n);
 
+/* Fills `out` with the first handles, up to max, that a look-up of the hash compares, and returns their number: to load their items
+ * into the cache. */
+static inline unsigned
+map_run(const struct map *m, uint64_t hash, uint32_t *out, unsigned max)
+{
+	uint32_t i = (uint32_t)hash & m->now.mask;
+	unsigned n = 0;
+
+	for (; m->now.slots && n < max && m->now.slots[i]; i = (i + 1) & m->now.mask)
+		out[n++] = ~m->now.slots[i];
+	return n;
+}
+
 /* Allocates, so that the next n inserts succeed. If memory is out, the map fills its slots up to
  * 7/8; beyond that it returns SLU_ENOMEM and changes nothing. */
 static inline int

@@ -452,6 +452,8 @@ ledger_apply(struct ledger *l, const struct change *c)
 
 	if (rc)
 		return rc;
+	if (c->number != l->placed)
+		l->placed = 0;
 	ledger_count_later(l, is_frequent(c->kind));
 	rc = apply(l, c->msg, c);
 	ledger_count_later(l, false);

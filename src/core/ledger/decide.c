@@ -160,7 +160,7 @@ ledger_accept(struct ledger *l, uint32_t queue, const struct ledger_offer *offer
 	c->share = offer->share;
 	c->value = offer->value;
 	if (offer->key.n)
-		c->key = ledger_key_hash(l, queue, offer->key);
+		c->key = offer->key_hash ? offer->key_hash : ledger_key_hash(l, queue, offer->key);
 	if (offer->idem.n) {
 		c->idem = ledger_idem_mark(l, queue, offer->idem);
 		c->digest = q->policy->strict && !c->terms.unique ? offer->digest : 0;

@@ -11,8 +11,8 @@
  *  LANE-1  A lane exists while messages name it. Two lanes of a queue may be equal.
  *  LANE-2  A new message with a key gets the lane of the last message of its key; one without a key gets the last lane of its strand,
  *          or else of its kind or flow. If that is not the right one, it gets a new one.
- *  LANE-3  What deciding has found for applying, and the last lane of a strand or flow, may be gone or of something else: it is
- *          compared with the message before it counts.
+ *  LANE-3  The last lane of a strand or flow may be gone or of something else: it is compared with the message before it counts. So
+ *          is what deciding has found, if another change was decided or applied before this one is.
  */
 #include "core/ledger/ledger_kind.h"
 #include "core/ledger/ledger_private.h"
@@ -74,10 +74,13 @@ ledger_lane_reserve(struct ledger *l, const struct change *c)
 	struct ledger_queue *q = ledger_queue(l, c->queue);
 	int rc;
 
+	l->placed = 0;
 	l->place = guess(l, q, c);
 	rc = reserve_place(l, q, c, &l->place);
 	if (!rc)
 		rc = slab_reserve(&l->lanes, 1);
+	if (!rc)
+		l->placed = c->number;
 	ledger_share_count(l, q);
 	return rc;
 }
@@ -116,7 +119,7 @@ void
 ledger_lane_attach(struct ledger *l, struct ledger_queue *q, struct msg *m, const struct change *c)
 {
 	struct lane_place at = l->place;
-	const int rc = reserve_place(l, q, c, &at);
+	const int rc = c->number && l->placed == c->number ? 0 : reserve_place(l, q, c, &at);
 	const struct msg_lane name = {
 		.queue = c->queue,
 		.key = m->flags & MSG_KEYED ? m->home : SLAB_NONE,

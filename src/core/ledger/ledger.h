@@ -100,8 +100,7 @@
 #include "core/queue/holders.h"
 #include "core/why.h"
 
-/* A lease that exists when a shard is opened lasts at least this long: its holder could not reach
- * the shard before. */
+/* A lease that exists when a shard is opened lasts at least this long: its holder could not reach the shard before. */
 #define LEDGER_GRACE (5 * SLU_SEC)
 
 /* A stream that ends this soon after a delivery may not have read it: ledger_spare. */
@@ -267,6 +266,7 @@ struct idem_mark ledger_idem_mark(const struct ledger *l, uint32_t queue, struct
 struct ledger_offer {
 	uint64_t id;           /* new, from the id generator */
 	struct slice key;      /* ordering key; n 0: none */
+	uint64_t key_hash;     /* of ledger_ahead_use; 0: not known */
 	struct slice share;    /* or the kind, as KIND-1 of core/queue/kind.h says; n 0: neither */
 	struct slice value;    /* of the attribute that the queue limits (ledger_attribute); n 0: none */
 	struct slice idem;     /* idempotency key; n 0: none */

@@ -249,6 +249,7 @@ struct ledger {
 
 	struct slab lanes;
 	struct lane_place place; /* LANE-3 */
+	uint64_t placed;         /* LANE-3: the number of the change that `place` is of; 0: none */
 	uint32_t n_shares;       /* of all queues */
 	uint32_t broken;         /* the queue with dirty circuits, or SLAB_NONE */
 	bool replaying;          /* LEDGERSHARE-2, LEDGERTREND-4 */

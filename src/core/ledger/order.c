@@ -47,7 +47,8 @@ ledger_key_reserve(struct ledger *l, uint32_t queue, uint64_t hash)
 
 	if (hash == 0)
 		return 0;
-	l->found_key = find_key(l, queue, hash);
+	if (!is_found(l, queue, hash))
+		l->found_key = find_key(l, queue, hash);
 	if (l->found_key != MAP_NONE)
 		return 0;
 	rc = slab_reserve(&l->keys, 1);

@@ -450,6 +450,7 @@ ledger_forget(struct ledger *l, uint32_t h, slu_time remember)
 	struct msg *m = ledger_msg(l, h);
 	struct ledger_queue *q = ledger_queue_of(l, m);
 
+	l->placed = 0;
 	if (l->conf.forgot)
 		l->conf.forgot(l->conf.forgot_arg, m->id);
 	ledger_ttl_stop(l, h);

@@ -10,9 +10,9 @@
 #include <string.h>
 
 enum {
-	CHUNK_BITS = 4, /* items of a chunk: most queues have few gates */
-	AHEAD = 12,     /* gates_reserve makes room for so many more: most calls find it */
-	MANY = 1 << 17  /* gates: with so many, rounds of gates_sweep follow sooner */
+	AHEAD = 12,    /* gates_reserve makes room for so many more, */
+	PART = 16,     /* and for this part of those that there are: most calls find it */
+	MANY = 1 << 17 /* gates: with so many, rounds of gates_sweep follow sooner */
 };
 
 #define SWEEP_SOON (1 * SLU_SEC)
@@ -53,7 +53,7 @@ gates_new(struct gates **out)
 
 	if (!g)
 		return SLU_ENOMEM;
-	slab_init_chunked(&g->slab, sizeof(struct queue_gate), CHUNK_BITS);
+	slab_init_chunked(&g->slab, sizeof(struct queue_gate), SLAB_FEW_BITS); /* most queues have few */
 	map_init(&g->names, g, gate_hash, gate_is);
 	heap_init(&g->timed, &g->slab, offsetof(struct queue_gate, pos));
 	g->parked = g->trash = SLAB_NONE;
@@ -82,18 +82,19 @@ gates_free(struct gates *g)
 int
 gates_reserve(struct gates *g, uint32_t n)
 {
+	const uint32_t more = n + AHEAD + g->slab.used / PART;
 	int rc;
 
 	if (g->slab.used + n <= g->room)
 		return 0;
 	g->changed = true;
-	rc = slab_reserve(&g->slab, n + AHEAD);
+	rc = slab_reserve(&g->slab, more);
 	if (!rc)
-		rc = map_reserve(&g->names, n + AHEAD);
+		rc = map_reserve(&g->names, more);
 	if (!rc)
-		rc = heap_reserve(&g->timed, g->slab.used + n + AHEAD);
+		rc = heap_reserve(&g->timed, g->slab.used + more);
 	if (!rc)
-		g->room = g->slab.used + n + AHEAD;
+		g->room = g->slab.used + more;
 	return rc;
 }
 

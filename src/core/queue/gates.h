@@ -83,7 +83,7 @@ void gates_free(struct gates *g);  /* NULL is fine */
 static inline struct queue_gate *
 gate_at(const struct gates *g, uint32_t h)
 {
-	return slab_at(&g->slab, h);
+	return SLAB_AT_FEW(&g->slab, h, struct queue_gate);
 }
 
 /* Makes room for n more gates, and some more. Returns SLU_ENOMEM. */

@@ -3,6 +3,8 @@
  */
 #include "core/queue/shares_private.h"
 
+#include "base/cpu.h"
+
 #include <assert.h>
 
 /* ---- Tags ---- */
@@ -137,6 +139,36 @@ shares_room(struct shares *s, uint32_t flow)
 	struct flow *f = flow_at(s, flow);
 
 	return f->messages < f->ready.max ? 0 : shares_grow(s, &f->ready, f->messages + 1);
+}
+
+void
+shares_load(const struct shares *s, uint32_t flow, bool deep)
+{
+	const struct flow *f = flow_at(s, flow);
+
+	if (!deep) {
+		cpu_prefetch(f);
+		cpu_prefetch((const char *)f + 64);
+		return;
+	}
+	cpu_prefetch(share_at(s, f->share));
+	cpu_prefetch(f->ready.nodes);
+	cpu_prefetch(f->ready.nodes + f->ready.n);
+}
+
+bool
+shares_ahead(const struct shares *s, uint32_t msgs[static SHARES_AHEAD])
+{
+	const struct heap_node *first = heap_first(&s->order);
+	const struct level *l = first ? level_at(s, first->handle) : NULL;
+
+	if (!l || l->active.n < SHARES_AHEAD + 3)
+		return false;
+	for (unsigned i = 0; i < SHARES_AHEAD; i++)
+		msgs[i] = flow_at(s, l->active.nodes[i + 1].handle)->ready.nodes->handle;
+	shares_load(s, l->active.nodes[SHARES_AHEAD + 1].handle, true);
+	shares_load(s, l->active.nodes[SHARES_AHEAD + 2].handle, false);
+	return true;
 }
 
 uint32_t *
@@ -384,7 +416,7 @@ shares_get(const struct shares *s, uint32_t share, struct share_view *out)
 	const struct share *sh = share_at(s, share);
 
 	*out = (struct share_view){
-		.name = { sh->name, sh->length },
+		.name = ownname_get(&sh->name),
 		.weight = sh->weight,
 		.messages = sh->messages,
 		.ready = sh->ready,

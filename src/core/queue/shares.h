@@ -67,6 +67,17 @@ int shares_room(struct shares *s, uint32_t flow);
 uint32_t *shares_lane(const struct shares *s, uint32_t flow);
 uint32_t *shares_gate(const struct shares *s, uint32_t flow);
 
+/* Looking ahead: loads the flow into the cache, or (deep) what belongs to a flow that is there. */
+void shares_load(const struct shares *s, uint32_t flow, bool deep);
+
+/* The same for deliveries: loads flows of later turns, and fills msgs with the first messages of the flows that come behind the next
+ * one, as far as that is known. Returns false if they are few. */
+enum {
+	SHARES_AHEAD = 4
+};
+
+bool shares_ahead(const struct shares *s, uint32_t msgs[static SHARES_AHEAD]);
+
 /* Add a message to a flow, or remove it. Between the two calls the flow has room for the message, which is
  * a candidate only between shares_enter and shares_leave. */
 void shares_hold(struct shares *s, uint32_t flow);

@@ -11,8 +11,7 @@
 #include <string.h>
 
 enum {
-	CHUNK_BITS = 4, /* items of a chunk: most queues have few shares */
-	SLACK = 8       /* HEAP-1 of base/heap.h: flows that take turns stay in order if the array has room to go on */
+	SLACK = 8 /* HEAP-1 of base/heap.h: flows that take turns stay in order if the array has room to go on */
 };
 
 /* ---- Maps ---- */
@@ -35,7 +34,7 @@ name_is(const void *s, uint32_t h, const void *key)
 	const struct share *sh = share_at(s, h);
 	const struct share_key *k = key;
 
-	return sh->hash == k->hash && (!k->name || slice_eq((struct slice){ sh->name, sh->length }, *k->name));
+	return sh->hash == k->hash && (!k->name || slice_eq(ownname_get(&sh->name), *k->name));
 }
 
 struct flow_key {
@@ -123,7 +122,7 @@ shares_is_flow(const struct shares *s, uint32_t flow, struct slice share, int32_
 	const struct flow *f = flow < s->flows.fresh && slab_has(&s->flows, flow) ? flow_at(s, flow) : NULL;
 	const struct share *sh = f && f->alive ? share_at(s, f->share) : NULL;
 
-	return sh && level_at(s, f->level)->prio == prio && slice_eq((struct slice){ sh->name, sh->length }, share);
+	return sh && level_at(s, f->level)->prio == prio && slice_eq(ownname_get(&sh->name), share);
 }
 
 /* ---- Making and freeing ---- */
@@ -139,9 +138,9 @@ shares_new(struct shares **out, const struct slab *items, const struct hash_key 
 	s->secret = *secret;
 	s->loose = s->charged = SLAB_NONE;
 	s->changed = true;
-	slab_init_chunked(&s->shares, sizeof(struct share), CHUNK_BITS);
-	slab_init_chunked(&s->flows, sizeof(struct flow), CHUNK_BITS);
-	slab_init_chunked(&s->levels, sizeof(struct level), CHUNK_BITS);
+	slab_init_chunked(&s->shares, sizeof(struct share), SLAB_FEW_BITS); /* most queues have few */
+	slab_init_chunked(&s->flows, sizeof(struct flow), SLAB_FEW_BITS);
+	slab_init_chunked(&s->levels, sizeof(struct level), SLAB_FEW_BITS);
 	map_init(&s->names, s, name_hash, name_is);
 	map_init(&s->flow_of, s, flow_hash, flow_is);
 	map_init(&s->level_of, s, level_hash, level_is);
@@ -160,7 +159,7 @@ shares_free(struct shares *s)
 		heap_release(&flow_at(s, h)->trash);
 	}
 	for (uint32_t h = shares_next(s, SLAB_NONE); h != SLAB_NONE; h = shares_next(s, h))
-		mem_free(share_at(s, h)->name);
+		ownname_release(&share_at(s, h)->name);
 	for (uint32_t h = 0; h < s->levels.fresh; h++) {
 		if (!slab_has(&s->levels, h) || !level_at(s, h)->alive)
 			continue;
@@ -202,24 +201,22 @@ make_share(struct shares *s, struct slice name, uint32_t weight, uint32_t *out)
 	const int rc = map_reserve(&s->names, 1);
 	const uint32_t h = rc ? SLAB_NONE : slab_new(&s->shares);
 	struct share *sh = h == SLAB_NONE ? NULL : share_at(s, h);
-	char *text = sh ? mem_alloc(name.n) : NULL;
+	struct ownname own;
 
-	if (!text) {
+	if (!sh || !ownname_set(&own, name)) {
 		if (sh)
 			slab_free(&s->shares, h);
 		return SLU_ENOMEM;
 	}
-	memcpy(text, name.p, name.n);
 	*sh = (struct share){
 		.hash = hash_keyed(&s->secret, name.p, name.n),
-		.name = text,
-		.length = (uint32_t)name.n,
+		.name = own,
 		.weight = weight,
 		.flows = SLAB_NONE,
 		.gate = SLAB_NONE,
 		.alive = true,
 	};
-	s->heap_bytes += name.n;
+	s->heap_bytes += ownname_bytes(&own);
 	s->changed = true;
 	(void)map_insert(&s->names, sh->hash, h); /* reserved */
 	*out = h;
@@ -234,9 +231,9 @@ drop_share(struct shares *s, uint32_t h)
 	if (sh->flows != SLAB_NONE)
 		return;
 	map_remove(&s->names, sh->hash, h);
-	s->heap_bytes -= sh->length;
+	s->heap_bytes -= ownname_bytes(&sh->name);
 	s->changed = true;
-	mem_free(sh->name);
+	ownname_release(&sh->name);
 	sh->alive = false;
 	slab_free(&s->shares, h);
 }

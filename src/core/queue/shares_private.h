@@ -15,24 +15,27 @@
 #define CORE_QUEUE_SHARES_PRIVATE_H
 
 #include "base/map.h"
+#include "core/queue/ownname.h"
 #include "core/queue/shares.h"
 
 /* In each struct `alive` is behind the first 8 bytes, which a free item of a slab does not keep. */
 struct share {
 	uint64_t hash; /* of the name */
-	char *name;
-	uint32_t length; /* of the name */
-	uint32_t weight;
+	uint64_t delivered;
+	struct ownname name;
 	uint32_t messages;
 	uint32_t ready;
 	uint32_t leased;
 	uint32_t flows; /* the first flow, or SLAB_NONE */
-	bool alive;
-	bool blocked;
-	bool closed;   /* by its gate */
-	uint32_t gate; /* of the owner */
-	uint64_t delivered;
+	uint32_t gate;  /* of the owner */
+	uint32_t weight : 16;
+	bool alive : 1;
+	bool blocked : 1;
+	bool closed : 1; /* by its gate */
 };
+
+_Static_assert(sizeof(struct share) == 64, "a share is a cache line");
+_Static_assert(SHARES_WEIGHT_MAX < 1 << 16, "a weight fits");
 
 struct flow {
 	uint64_t tag; /* SHARES-7; valid if epoch equals the epoch of the level */
@@ -88,19 +91,19 @@ struct shares {
 static inline struct share *
 share_at(const struct shares *s, uint32_t h)
 {
-	return slab_at(&s->shares, h);
+	return SLAB_AT_FEW(&s->shares, h, struct share);
 }
 
 static inline struct flow *
 flow_at(const struct shares *s, uint32_t h)
 {
-	return slab_at(&s->flows, h);
+	return SLAB_AT_FEW(&s->flows, h, struct flow);
 }
 
 static inline struct level *
 level_at(const struct shares *s, uint32_t h)
 {
-	return slab_at(&s->levels, h);
+	return SLAB_AT_FEW(&s->levels, h, struct level);
 }
 
 static inline const struct queue_item *

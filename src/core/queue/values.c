@@ -1,22 +1,19 @@
 #include "core/queue/values.h"
 
+#include "base/cpu.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "core/queue/ownname.h"
 
 #include <sluice/err.h>
 
 #include <assert.h>
 #include <string.h>
 
-enum {
-	CHUNK_BITS = 4 /* items of a chunk: most queues have few values */
-};
-
 /* In each struct `alive` is behind the first 8 bytes, which a free item of a slab does not keep. */
 struct value {
 	uint64_t hash; /* of the name */
-	char *name;
-	uint32_t length; /* of the name */
+	struct ownname name;
 	uint32_t messages;
 	uint32_t leased;
 	uint32_t max;     /* of leased messages; 0: no limit */
@@ -56,13 +53,13 @@ struct values {
 static struct value *
 value_at(const struct values *v, uint32_t h)
 {
-	return slab_at(&v->values, h);
+	return SLAB_AT_FEW(&v->values, h, struct value);
 }
 
 static struct strand *
 strand_at(const struct values *v, uint32_t h)
 {
-	return slab_at(&v->strands, h);
+	return SLAB_AT_FEW(&v->strands, h, struct strand);
 }
 
 static const struct queue_item *
@@ -96,7 +93,7 @@ name_is(const void *v, uint32_t h, const void *key)
 	const struct value *x = value_at(v, h);
 	const struct value_key *k = key;
 
-	return x->hash == k->hash && (!k->name || slice_eq((struct slice){ x->name, x->length }, *k->name));
+	return x->hash == k->hash && (!k->name || slice_eq(ownname_get(&x->name), *k->name));
 }
 
 struct strand_key {
@@ -137,8 +134,8 @@ values_new(struct values **out, const struct slab *items, const struct hash_key 
 	v->secret = *secret;
 	v->loose = SLAB_NONE;
 	v->changed = true;
-	slab_init_chunked(&v->values, sizeof(struct value), CHUNK_BITS);
-	slab_init_chunked(&v->strands, sizeof(struct strand), CHUNK_BITS);
+	slab_init_chunked(&v->values, sizeof(struct value), SLAB_FEW_BITS); /* most queues have few */
+	slab_init_chunked(&v->strands, sizeof(struct strand), SLAB_FEW_BITS);
 	map_init(&v->names, v, name_hash, name_is);
 	map_init(&v->strand_of, v, strand_hash, strand_is);
 	*out = v;
@@ -155,7 +152,7 @@ values_free(struct values *v)
 		heap_release(&strand_at(v, h)->trash);
 	}
 	for (uint32_t h = SLAB_NONE; (h = values_next(v, h)) != SLAB_NONE;)
-		mem_free(value_at(v, h)->name);
+		ownname_release(&value_at(v, h)->name);
 	map_release(&v->names);
 	map_release(&v->strand_of);
 	slab_release(&v->values);
@@ -188,24 +185,22 @@ make_value(struct values *v, struct slice name, uint32_t *out)
 	const int rc = map_reserve(&v->names, 1);
 	const uint32_t h = rc ? SLAB_NONE : slab_new(&v->values);
 	struct value *x = h == SLAB_NONE ? NULL : value_at(v, h);
-	char *text = x ? mem_alloc(name.n) : NULL;
+	struct ownname own;
 
-	if (!text) {
+	if (!x || !ownname_set(&own, name)) {
 		if (x)
 			slab_free(&v->values, h);
 		return SLU_ENOMEM;
 	}
-	memcpy(text, name.p, name.n);
 	*x = (struct value){
 		.hash = hash_keyed(&v->secret, name.p, name.n),
-		.name = text,
-		.length = (uint32_t)name.n,
+		.name = own,
 		.max = v->max,
 		.strands = SLAB_NONE,
 		.gate = SLAB_NONE,
 		.alive = true,
 	};
-	v->heap_bytes += name.n;
+	v->heap_bytes += ownname_bytes(&own);
 	(void)map_insert(&v->names, x->hash, h); /* reserved */
 	*out = h;
 	return 0;
@@ -219,8 +214,8 @@ drop_value(struct values *v, uint32_t h)
 	if (x->strands != SLAB_NONE)
 		return;
 	map_remove(&v->names, x->hash, h);
-	v->heap_bytes -= x->length;
-	mem_free(x->name);
+	v->heap_bytes -= ownname_bytes(&x->name);
+	ownname_release(&x->name);
 	x->alive = false;
 	slab_free(&v->values, h);
 }
@@ -350,7 +345,7 @@ values_is_strand(const struct values *v, uint32_t strand, struct slice name, uin
 	const struct strand *s = strand < v->strands.fresh && slab_has(&v->strands, strand) ? strand_at(v, strand) : NULL;
 	const struct value *x = s && s->alive && s->flow == flow ? value_at(v, s->value) : NULL;
 
-	return x && slice_eq((struct slice){ x->name, x->length }, name);
+	return x && slice_eq(ownname_get(&x->name), name);
 }
 
 uint32_t *
@@ -363,6 +358,20 @@ uint32_t *
 values_gate(const struct values *v, uint32_t strand)
 {
 	return &value_at(v, strand_at(v, strand)->value)->gate;
+}
+
+void
+values_load(const struct values *v, uint32_t strand, bool deep)
+{
+	const struct strand *s = strand_at(v, strand);
+
+	if (!deep) {
+		cpu_prefetch(s);
+		cpu_prefetch((const char *)s + 64);
+		return;
+	}
+	cpu_prefetch(value_at(v, s->value));
+	cpu_prefetch(s->waiting.nodes);
 }
 
 void
@@ -471,7 +480,7 @@ values_get(const struct values *v, uint32_t value, struct value_view *out)
 	const struct value *x = value_at(v, value);
 
 	*out = (struct value_view){
-		.name = { x->name, x->length },
+		.name = ownname_get(&x->name),
 		.hash = x->hash,
 		.messages = x->messages,
 		.leased = x->leased,

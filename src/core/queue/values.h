@@ -52,6 +52,9 @@ int values_room(struct values *v, uint32_t strand);
 uint32_t *values_lane(const struct values *v, uint32_t strand);
 uint32_t *values_gate(const struct values *v, uint32_t strand);
 
+/* Loads the strand into the cache; deep: it is there, and what belongs to it is loaded. */
+void values_load(const struct values *v, uint32_t strand, bool deep);
+
 /* Add a message to a strand, in any state, or remove it. */
 void values_hold(struct values *v, uint32_t strand);
 void values_drop(struct values *v, uint32_t strand);

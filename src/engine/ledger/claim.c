@@ -3,6 +3,7 @@
  */
 #include "engine/ledger/ledgerengine_private.h"
 
+#include "core/ledger/ahead.h"
 #include "core/ledger/named.h"
 
 static uint64_t
@@ -159,6 +160,7 @@ ledgerengine_claim(struct ledgerengine *k, struct op *op)
 		more = false;
 	}
 	while (more && op->n_rows < op->max_rows) {
+		ledger_ahead_claim(k->ledger, queue);
 		rc = claim_one(k, op, queue, &more, &err);
 		if (rc)
 			break;

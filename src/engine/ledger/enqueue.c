@@ -5,6 +5,7 @@
 
 #include "base/limit.h"
 #include "base/time.h"
+#include "core/ledger/ahead.h"
 
 #include <assert.h>
 
@@ -63,6 +64,7 @@ struct last_queue {
 	uint16_t max_attempts;
 	struct slice rules;     /* of the policy, which no put changes */
 	struct slice attribute; /* the same */
+	uint64_t key_hash;      /* of the put that comes: ledger_ahead_use */
 };
 
 static const struct last_queue no_queue = { .handle = SLAB_NONE };
@@ -79,6 +81,7 @@ open_queue(struct ledgerengine *k, const struct op_put *put, struct last_queue *
 		.space = put->m.space,
 		.name = put->m.queue,
 		.handle = ledger_queue_find(k->ledger, put->m.space, put->m.queue),
+		.key_hash = q->key_hash,
 	};
 	rc = q->handle != SLAB_NONE ? 0 : make_queue(k, put, &q->handle, err);
 	if (rc)
@@ -211,6 +214,7 @@ put_decide(struct ledgerengine *k, const struct op *op, struct op_put *put, stru
 	struct ledger_offer offer = {
 		.id = m->id,
 		.key = m->key,
+		.key_hash = q->key_hash,
 		.share = m->share,
 		.idem = m->idem,
 		.prio = m->prio,
@@ -397,14 +401,41 @@ find_last(struct op *op, uint32_t *last, struct slu_err *err)
 	return 0;
 }
 
+/* Returns whether it is worth to look ahead: the op has keys, and more puts than the distance. */
+static bool
+looks_ahead(const struct ledgerengine *k, const struct op *op, struct ledger_ahead *a)
+{
+	const struct message *const m = op->n_puts > LEDGER_AHEAD ? &op->puts->m : NULL;
+	const uint32_t queue = m && m->key.n ? ledger_queue_find(k->ledger, m->space, m->queue) : SLAB_NONE;
+
+	if (queue != SLAB_NONE)
+		ledger_ahead_begin(a, queue);
+	return queue != SLAB_NONE;
+}
+
+/* Tells the puts up to LEDGER_AHEAD behind put n. */
+static void
+look_ahead(const struct ledgerengine *k, const struct op *op, uint32_t n, struct ledger_ahead *a)
+{
+	while (a->n < op->n_puts && a->n <= n + LEDGER_AHEAD) {
+		const struct message *const m = &op->puts[a->n].m;
+		const bool same = slice_is(m->queue, op->puts->m.queue) && slice_is(m->space, op->puts->m.space);
+
+		ledger_ahead_put(k->ledger, a, same ? m->key : (struct slice){ 0 });
+	}
+}
+
 int
 ledgerengine_put_all(struct ledgerengine *k, struct op *op, bool moved, struct slu_err *err)
 {
 	struct last_queue q = no_queue;
+	struct ledger_ahead ahead;
 	uint32_t last;
+	bool looks;
 	int rc;
 
 	op_name_puts(op);
+	looks = looks_ahead(k, op, &ahead);
 	rc = find_last(op, &last, err);
 	if (!rc)
 		rc = keep_rates(k, op, err);
@@ -413,6 +444,10 @@ ledgerengine_put_all(struct ledgerengine *k, struct op *op, bool moved, struct s
 
 		if (n == last)
 			continue;
+		if (looks) {
+			look_ahead(k, op, n, &ahead);
+			q.key_hash = ledger_ahead_use(k->ledger, &ahead, i);
+		}
 		rc = op->puts[i].taken ? 0 : put_one(k, op, &op->puts[i], &q, err);
 		if (rc == SLU_EMOVED)
 			rc = moved ? refuse_put(rc, LIMIT_MOVE, &op->puts[i], err) : 0;

@@ -171,6 +171,23 @@ TEST(what_was_inserted_is_found_until_it_is_removed)
 	CHECK_EQ(1, map_count(&m));
 }
 
+TEST(a_run_has_what_a_look_up_compares)
+{
+	uint32_t found[4];
+
+	setup(6);
+	hash_of = mixed;
+	CHECK_EQ(0, map_run(&m, mixed(1000), found, 4), "in a map that never had a table");
+	hash_of = all_last;
+	for (uint32_t h = 0; h < 6; h++) {
+		CHECK_EQ(0, insert(h));
+		CHECK_EQ(h < 4 ? h + 1 : 4, map_run(&m, all_last(0), found, 4));
+	}
+	for (uint32_t i = 0; i < 4; i++)
+		CHECK(found[i] < 6);
+	hash_of = mixed;
+}
+
 static uint64_t
 handle_hash(const void *items, uint32_t handle)
 {

@@ -1,5 +1,7 @@
 #include "ledger_fixture.h"
 
+#include "core/ledger/ahead.h"
+
 TEST(ready_messages_go_by_priority_then_due_then_number)
 {
 	uint64_t random = test_seed();
@@ -166,6 +168,36 @@ TEST(a_line_goes_on_when_its_head_or_middle_is_deleted)
 	CHECK_EQ(ids[1], claim());
 	CHECK_EQ(0, ack_as(ids[1], f.token));
 	CHECK_EQ(ids[3], claim());
+}
+
+/* Twice: the keys are new at first, and known then. */
+TEST(what_is_seen_ahead_of_an_accept_changes_nothing)
+{
+	static const char *const keys[] = { "a", "", "b", "a", "a", "c", "b", "", "a", "d", "a", "b", "e", "a", "", "f" };
+	struct ledger_ahead a;
+	uint64_t last[256] = { 0 }, id;
+	unsigned n = 0;
+
+	ledger_ahead_begin(&a, f.queue);
+	for (uint32_t i = 0; i < 2 * COUNT(keys); i++) {
+		struct ledger_offer o = { .key = slice_of(keys[i % COUNT(keys)]) };
+
+		while (a.n < 2 * COUNT(keys) && a.n <= i + LEDGER_AHEAD)
+			ledger_ahead_put(f.l, &a, slice_of(keys[a.n % COUNT(keys)]));
+		o.key_hash = ledger_ahead_use(f.l, &a, i);
+		CHECK_EQ(o.key.n != 0, o.key_hash != 0);
+		put_offer(o);
+	}
+	CHECK_EQ(0, ledger_ahead_use(f.l, &a, 0), "too long ago");
+	for (; (id = claim()) != 0; n++) {
+		const char *const key = keys[(id - 1) % COUNT(keys)];
+
+		CHECK(!key[0] || id > last[(unsigned char)key[0]]);
+		last[(unsigned char)key[0]] = id;
+		ledger_ahead_claim(f.l, f.queue);
+		CHECK_EQ(0, ack_as(id, f.token));
+	}
+	CHECK_EQ(2 * COUNT(keys), n);
 }
 
 TEST(one_key_in_two_queues_is_two_keys)

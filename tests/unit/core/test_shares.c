@@ -187,6 +187,26 @@ TEST(a_charged_flow_whose_candidates_stay_has_its_new_place)
 	CHECK(!shares_check(f.s));
 }
 
+TEST(what_comes_next_is_seen_ahead)
+{
+	uint32_t flow_of[32] = { 0 }, seen[SHARES_AHEAD], msgs[1 + SHARES_AHEAD], n;
+	char name[2] = "a";
+
+	for (int round = 0; round < 2; round++)
+		for (name[0] = 'a'; name[0] < 'i'; name[0]++)
+			(void)put(name, 1, 0, 0, &flow_of[f.seq + 1]);
+	for (unsigned left = 16; left > 0; left--) {
+		const bool ahead = shares_ahead(f.s, seen);
+
+		CHECK_EQ(left >= 8 + 1 || left >= SHARES_AHEAD + 3, ahead);
+		CHECK_EQ(0, shares_peek(f.s, &f.plain, msgs, 1 + SHARES_AHEAD, &n));
+		for (unsigned i = 0; ahead && i < SHARES_AHEAD; i++)
+			CHECK_EQ(msgs[i + 1], seen[i]);
+		CHECK(pull(flow_of) != 0);
+	}
+	CHECK(!shares_ahead(f.s, seen));
+}
+
 TEST(the_first_message_of_a_share_waits_for_one_of_every_other)
 {
 	enum {
