@@ -11,6 +11,7 @@
 
 #include "api/flat/view.h"
 #include "api/handler.h"
+#include "base/parse.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,10 +36,21 @@ static const struct param params[] = {
 	PARAM(number, struct state, cursor),
 };
 
+/* The name of such a use is the priority. */
+static int64_t
+priority_of(const struct op_use *u)
+{
+	struct slu_err err;
+	int64_t n = 0;
+
+	(void)parse_i64(slice_of(u->name), INT32_MIN, INT32_MAX, &n, &err);
+	return n;
+}
+
 static int
 lowest_first(const void *a, const void *b)
 {
-	const long x = atol(((const struct op_use *)a)->name), y = atol(((const struct op_use *)b)->name);
+	const int64_t x = priority_of(a), y = priority_of(b);
 
 	return (x > y) - (x < y);
 }
@@ -72,7 +84,7 @@ answer(struct apicall *a)
 	json_out_array(&w, "priorities");
 	for (uint32_t i = 0; i < s->n; i++) {
 		json_out_object(&w, NULL);
-		json_out_i64(&w, "priority", atol(s->found[i].name));
+		json_out_i64(&w, "priority", priority_of(&s->found[i]));
 		json_out_u64(&w, "messages", s->found[i].messages);
 		json_out_u64(&w, "ready", s->found[i].ready);
 		json_out_u64(&w, "leased", s->found[i].leased);
