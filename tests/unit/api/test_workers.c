@@ -163,3 +163,35 @@ TEST(the_field_is_read_by_its_parts)
 	CHECK_EQ(3, b.used);
 	CHECK_EQ(1, b.lost);
 }
+
+static struct queue_crew
+crew(const char *queue, slu_time now)
+{
+	return workers_crew(w, SLICE("a"), slice_of(queue), now);
+}
+
+TEST(the_crew_of_a_queue_follows_its_workers)
+{
+	struct worker_beat end = { .namespace = SLICE("a"), .name = SLICE("two"), .instance = SLICE("1"), .ends = 1 };
+	enum worker_state state;
+	char queue[20];
+
+	beat("one", "1", "mail", 0);
+	beat("two", "1", "mail", 0);
+	beat("two", "1", "sms", 0);
+	CHECK_EQ(2, crew("mail", 0).n);
+	CHECK_EQ(16, crew("mail", 0).slots);
+	CHECK_EQ(1, crew("sms", 0).n);
+	beat("one", "2", "sms", 0); /* another process has other queues */
+	CHECK_EQ(1, crew("mail", 0).n);
+	CHECK_EQ(16, crew("sms", 0).slots);
+	CHECK_EQ(0, workers_beat(w, &end, 0, &state, NULL));
+	CHECK_EQ(0, crew("mail", 0).n);
+	for (unsigned i = 0; i < 200; i++) { /* the oldest queues make room */
+		(void)snprintf(queue, sizeof queue, "queue-%u", i);
+		beat("one", "2", queue, 0);
+	}
+	CHECK_EQ(0, crew("sms", 0).n);
+	CHECK_EQ(1, crew("queue-199", 0).n);
+	CHECK_EQ(0, crew("queue-199", WORKERS_AGE + 1).n);
+}
