@@ -146,6 +146,8 @@ world_doubt_run(struct sim_world *w, unsigned shard)
 			continue;
 		if ((x->state == M_LEASED && x->until <= now) || x->expires <= now)
 			x->doubt |= DOUBT_STATE;
+		if (x->state == M_WAIT && x->failures >= model_max_attempts(&w->model, x))
+			x->doubt |= DOUBT_STATE; /* a claim that found nothing else may have let it die, and not have been answered */
 		if (x->state == M_DEAD && (p->dlq_max || p->dlq_retention))
 			x->doubt |= DOUBT_OUT;
 		if (x->state != M_DEAD && x->doubt && (p->dlq_max || p->dlq_retention))
