@@ -91,8 +91,10 @@ static void
 doubt_all(struct sim_world *w, unsigned queue, unsigned doubt)
 {
 	EACH_MSG(x, &w->model)
-	if (x->queue == queue)
+	if (x->queue == queue) {
 		x->doubt |= doubt;
+		x->ender = doubt & DOUBT_OUT ? UINT32_MAX : x->ender;
+	}
 }
 
 static void
