@@ -349,10 +349,10 @@ def test_limits_are_changed_together_and_undone(console, server):
 
 def test_queues_show_their_workers(console, server):
     console.go("#/queues")
-    console.see("Workers", "3/8")
+    console.see("Consumers", "3/8")
     console.click("Columns", "summary")
-    console.click("Slots", ".menu label")
-    console.until("return location.hash.includes('hide=use')")
+    console.click("Consumers", ".menu label")
+    console.until("return location.hash.includes('hide=workers')")
     console.until("return !document.querySelector('main table').innerText.includes('3/8')")
 
 

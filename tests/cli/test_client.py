@@ -21,7 +21,7 @@ from served import Server, until  # noqa: E402
 SLUICE = os.environ["SLUICE"]
 LIMIT = 60  # seconds for what should take a moment
 COMMANDS = ("push,pull,work,ack,nack,extend,stats,topics,peek,browse,get,delete,top,status,"
-            "queue list,queue show,queue set,queue pause,queue resume,queue purge,queue limits,queue shares,queue kinds,queue keys,queue holds,queue hold,queue release,queue breakers,queue break,queue mend,"
+            "queue list,queue show,queue set,queue pause,queue drain,queue resume,queue purge,queue limits,queue shares,queue kinds,queue priorities,queue keys,queue holds,queue hold,queue release,queue breakers,queue break,queue mend,"
             "queue delete,queue apply,queue export,dlq list,"
             "dlq groups,dlq show,dlq redrive,dlq delete,dlq purge,schedule set,schedule list,schedule show,schedule next,schedule delete,schedule pause,schedule resume,"
             "schedule run,task start,task list,task show,task wait,task cancel,message run,message delay,message priority,message move,message edit,message search,lock list,lock force-release,worker list,worker quiet,worker resume,worker stop,admin backup,admin restore,"
