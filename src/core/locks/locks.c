@@ -441,12 +441,6 @@ entry_of(const struct locks *l, const struct lock *lock)
 	return locks_entry(l, h);
 }
 
-const struct lock *
-locks_of_change(const struct locks *l, const struct lock_change *c)
-{
-	return locks_entry(l, c->handle)->lock;
-}
-
 uint64_t
 locks_where(const struct locks *l, const struct lock *lock)
 {

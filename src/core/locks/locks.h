@@ -106,7 +106,7 @@ struct lock_change {
 	uint64_t where;    /* place of its record; set by the engine */
 	bool adds;         /* needs more room: not for the reserve of a full disk */
 	bool late;         /* needs no sync: it happens again if it is lost */
-	bool revocable;    /* may be taken back after it was kept, before it is applied */
+	bool reserved;     /* its record has room: keeping it cannot fail */
 };
 
 /* ---- Deciding: returns 0 and fills in a change, or returns a code, fills in why, and changes
@@ -278,9 +278,6 @@ bool locks_trim(struct locks *l);
 
 /* The place of a key's record; the new place of the record, and of one of its documents. */
 uint64_t locks_where(const struct locks *l, const struct lock *lock);
-
-/* The key that a change is of, as it is now. The change is not of a new key. */
-const struct lock *locks_of_change(const struct locks *l, const struct lock_change *c);
 void locks_relocate(struct locks *l, const struct lock *lock, uint64_t where);
 void locks_relocate_doc(struct locks *l, const struct lock *lock, uint64_t etag, uint64_t where);
 

@@ -72,8 +72,8 @@ struct ledgerengine_ops {
 	 * nothing, and the ledger engine drops the document that was kept for this change. */
 	int (*keep_lock)(struct ledgerengine *k, struct lock_change *c, struct slu_err *err);
 
-	/* Optional. The change with `revocable` that keep_lock has kept last does not happen. Cannot fail. */
-	void (*unkeep_lock)(struct ledgerengine *k, struct lock_change *c);
+	/* Optional. Reserves what keep_lock of the change needs in this run, after other changes: it cannot fail then. */
+	int (*reserve_lock)(struct ledgerengine *k, struct lock_change *c, struct slu_err *err);
 
 	/*
 	 * Passes idempotency keys of the queue whose messages are gone to `to`: some of them, each

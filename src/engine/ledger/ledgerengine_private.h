@@ -205,8 +205,9 @@ void ledgerengine_report_freed(struct ledgerengine *k);
 /* Returns SLU_ETOGETHER, SLU_EBUSY, or a code of locks_finish, if the key cannot be released now. */
 int ledgerengine_unlock_check(struct ledgerengine *k, const struct op *op, struct slu_err *err);
 
-/* Keeps the state and the key as they will be. Then ledgerengine_unlock_end must follow, with whether the step is done. */
-int ledgerengine_unlock_keep(struct ledgerengine *k, const struct op *op, struct lock_change *c, struct slu_err *err);
+/* Keeps the state, and reserves room for the key as it will be. Then ledgerengine_unlock_end must follow, with whether the step is
+ * done. */
+int ledgerengine_unlock_reserve(struct ledgerengine *k, const struct op *op, struct lock_change *c, struct slu_err *err);
 void ledgerengine_unlock_end(struct ledgerengine *k, const struct op *op, struct lock_change *c, bool done);
 
 /* ---- checkpoint.c: LOCK-12 of core/locks/locks.h ---- */

@@ -352,7 +352,7 @@ finish_all(struct ledgerengine *k, struct op *op, struct last_names *last, struc
 
 	if (rc)
 		return rc;
-	rc = ledgerengine_unlock_keep(k, op, &c, err);
+	rc = ledgerengine_unlock_reserve(k, op, &c, err);
 	if (!rc && op->n_items)
 		rc = run_item(k, op, op->items, last);
 	ledgerengine_unlock_end(k, op, &c, !rc);

@@ -1,11 +1,10 @@
 /*
  * unlock.c - an OP_FINISH that releases a lock key: LOCK-13 of core/locks/locks.h.
  *
- *      check ──> puts ──> keep: document, key ──> ack or nack ──┬──> the key is free
- *                                                               └──> refused: unkeep, the puts are undone
+ *      check ──> puts ──> document, room for the key ──> ack or nack ──┬──> the record of the key: it is free
+ *                                                                      └──> refused: the puts are undone
  *
- * The key changes in memory last, so a step that fails has changed nothing. Its record is kept before the ack, because an ack
- * cannot be undone; the engine has room to take the record back.
+ * Neither an ack nor the record of a key can be undone, so what comes last must not fail: its room is reserved before.
  */
 #include "engine/ledger/ledgerengine_private.h"
 
@@ -101,7 +100,7 @@ drop_state(struct ledgerengine *k, const struct op *op, struct lock_change *c)
 }
 
 int
-ledgerengine_unlock_keep(struct ledgerengine *k, const struct op *op, struct lock_change *c, struct slu_err *err)
+ledgerengine_unlock_reserve(struct ledgerengine *k, const struct op *op, struct lock_change *c, struct slu_err *err)
 {
 	const uint64_t etag = op->unlock.state.n ? ledger_counter(k->ledger) + 1 : 0;
 	const struct lock_ref ref = ref_of(op);
@@ -119,8 +118,7 @@ ledgerengine_unlock_keep(struct ledgerengine *k, const struct op *op, struct loc
 		locks_undo(c);
 		return rc;
 	}
-	c->revocable = true;
-	rc = k->ops->keep_lock(k, c, err);
+	rc = k->ops->reserve_lock ? k->ops->reserve_lock(k, c, err) : 0;
 	if (rc)
 		drop_state(k, op, c);
 	else
@@ -131,14 +129,17 @@ ledgerengine_unlock_keep(struct ledgerengine *k, const struct op *op, struct loc
 void
 ledgerengine_unlock_end(struct ledgerengine *k, const struct op *op, struct lock_change *c, bool done)
 {
+	int rc;
+
 	if (!c->next)
 		return;
-	if (done) {
-		locks_apply(k->locks, c);
-		ledgerengine_report_freed(k);
+	if (!done) {
+		drop_state(k, op, c);
 		return;
 	}
-	if (k->ops->unkeep_lock)
-		k->ops->unkeep_lock(k, c);
-	drop_state(k, op, c);
+	rc = k->ops->keep_lock(k, c, NULL);
+	assert(rc == 0); /* reserved */
+	(void)rc;
+	locks_apply(k->locks, c);
+	ledgerengine_report_freed(k);
 }

@@ -11,11 +11,15 @@
  *      relocates each on its own, so a log may have them in any order.
  *  LOGLOCK-3  What happens to the state of a message follows from the records of the message
  *      (LOCK-7).
- *  LOGLOCK-4  A revocable change is taken back by a record of the key as it was. Room for it is reserved with the change.
+ *  LOGLOCK-4  A change that was reserved is kept behind other records of its group, and cannot fail then.
  */
 #include "engine/log/logengine_private.h"
 
 #include <assert.h>
+
+enum {
+	RESERVED_PLACES = 4 /* of the records that come before a reserved one, and its own */
+};
 
 static struct locks *
 locks_of(const struct logengine *l)
@@ -61,52 +65,55 @@ append_lock(struct logengine *l, const struct lock *lock, enum wal_use use, uint
 	return 0;
 }
 
-/* LOGLOCK-4: room for the key as it is, and a buffer for its record. */
-static int
-owe_lock(struct logengine *l, const struct lock *lock, struct slu_err *err)
+int
+logengine_reserve_lock(struct ledgerengine *k, struct lock_change *c, struct slu_err *err)
 {
+	struct logengine *const l = logengine_of(k);
 	struct logengine_bytes bytes;
-	const int rc = encode_lock(l, lock, &bytes, err);
+	uint64_t size;
+	int rc;
 
+	if (slab_reserve(&l->places.rows, RESERVED_PLACES) || map_reserve(&l->places.map, RESERVED_PLACES))
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
+	rc = encode_lock(l, c->next, &bytes, err);
 	if (rc)
 		return rc;
-	l->owed += wal_size(bytes.size);
-	l->owed_largest = wal_size(bytes.size) > l->owed_largest ? wal_size(bytes.size) : l->owed_largest;
-	return 0;
+	size = wal_size(bytes.size);
+	l->owed += size;
+	l->owed_largest = size > l->owed_largest ? size : l->owed_largest;
+	rc = logengine_reserve(l, c->adds ? WAL_NEW : WAL_SETTLE, bytes.size, err);
+	c->reserved = !rc;
+	return rc;
+}
+
+/* LOGLOCK-4: its room is part of `owed`. */
+static void
+append_reserved(struct logengine *l, struct lock_change *c)
+{
+	struct logengine_bytes bytes;
+	const int rc = encode_lock(l, c->next, &bytes, NULL);
+	struct wal_where at;
+
+	assert(!rc); /* the buffer is as large as it was */
+	at = logengine_append(l, LOGENGINE_LOCK, bytes.parts, bytes.n);
+	c->where = logengine_name(l, at, bytes.size, bytes.size, SLAB_NONE);
+	l->must_sync = true;
 }
 
 int
 logengine_keep_lock(struct ledgerengine *k, struct lock_change *c, struct slu_err *err)
 {
 	struct logengine *l = logengine_of(k);
-	int rc = 0;
+	int rc;
 
-	if (c->revocable)
-		rc = owe_lock(l, locks_of_change(locks_of(l), c), err);
-	if (!rc)
-		rc = append_lock(l, c->next, c->adds ? WAL_NEW : WAL_SETTLE, c->number, &c->where, err);
+	if (c->reserved) {
+		append_reserved(l, c);
+		return 0;
+	}
+	rc = append_lock(l, c->next, c->adds ? WAL_NEW : WAL_SETTLE, c->number, &c->where, err);
 	if (!rc && !c->late)
 		l->must_sync = true;
 	return rc;
-}
-
-void
-logengine_unkeep_lock(struct ledgerengine *k, struct lock_change *c)
-{
-	struct logengine *l = logengine_of(k);
-	const struct lock *const lock = locks_of_change(locks_of(l), c);
-	struct logengine_bytes bytes;
-	struct wal_where at;
-	int rc;
-
-	logengine_drop(l, c->where);
-	locks_relocate(locks_of(l), lock, 0); /* the next record takes the row of this place, if it had one */
-	rc = encode_lock(l, lock, &bytes, NULL);
-	if (!rc)
-		rc = places_reserve(&l->places);
-	assert(!rc); /* LOGLOCK-4 */
-	at = logengine_append(l, LOGENGINE_LOCK, bytes.parts, bytes.n);
-	locks_relocate(locks_of(l), lock, logengine_name(l, at, bytes.size, bytes.size, SLAB_NONE));
 }
 
 void

@@ -371,9 +371,9 @@ int logengine_keep_spelling(struct logengine *l, uint32_t queue, enum wal_use us
 /* Adds an undo record to the room that the group needs. */
 void logengine_owe_undo(struct logengine *l);
 
-/* lock.c: ledgerengine_ops.keep_lock, .unkeep_lock, .sync, .keep_document and .drop. */
+/* lock.c: ledgerengine_ops.keep_lock, .reserve_lock, .sync, .keep_document and .drop. */
 int logengine_keep_lock(struct ledgerengine *k, struct lock_change *c, struct slu_err *err);
-void logengine_unkeep_lock(struct ledgerengine *k, struct lock_change *c);
+int logengine_reserve_lock(struct ledgerengine *k, struct lock_change *c, struct slu_err *err);
 void logengine_sync_all(struct ledgerengine *k);
 int logengine_keep_document(struct ledgerengine *k, const struct message *m, uint64_t *where,
 			    struct slu_err *err);

@@ -75,13 +75,14 @@ check_done(struct rig *r, const struct both *b, const char *state)
 static void
 check_undone(struct rig *r, const struct both *b)
 {
-	struct held seen;
+	struct held mine = b->h, seen;
 
 	memset(&seen, 0, sizeof seen);
 	CHECK_STR("", get_public(r, b->key));
 	describe(r, &seen, b->key);
 	CHECK_EQ(b->h.op.lock.token, seen.op.lock.token, "the key is held");
 	CHECK_EQ(0, seen.op.lock.version);
+	CHECK_STR("staged", get(r, &mine, b->key, "")); /* as its holder sees it */
 	CHECK_EQ(0, rig_count(r, b->next, MSG_READY));
 	CHECK_EQ(1, rig_count(r, b->queue, MSG_LEASED));
 }
@@ -169,7 +170,7 @@ CASE(a_lease_of_a_key_that_has_ended_refuses_the_step)
 	CHECK_STR("", get_public(r, "stock/42"));
 }
 
-/* Any allocation may fail, also behind the record of the key: LOGLOCK-4. Returns whether one has. */
+/* Any allocation may fail. Returns whether one has. */
 static bool
 lack(struct rig *r, int n, int *refused)
 {
