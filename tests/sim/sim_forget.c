@@ -96,8 +96,10 @@ world_doubt_forget(struct sim_world *w, const struct sim_call *c)
 	q->known = false;
 	drop_rest(w, c->queue, false);
 	EACH_MSG(x, &w->model)
-	if (x->queue == c->queue)
+	if (x->queue == c->queue) {
 		x->doubt |= DOUBT_OUT;
+		x->ender = UINT32_MAX;
+	}
 }
 
 /* Of a queue that is emptied, idempotency keys are known until its memory is freed. */
