@@ -190,10 +190,11 @@ check: setup-check ## sanitizers, static analysis, format, layering, sizes
 	@echo "check: clean"
 
 .PHONY: lint
-lint: setup-lint ## format, layering and sizes alone: seconds
+lint: setup-lint ## format, layering, sizes and rules alone: seconds
 	@clang-format --dry-run --Werror $(C_FILES)
 	tools/check-layering
 	tools/check-size
+	tools/check-rules
 
 .PHONY: strict
 strict: ## build with warnings as errors

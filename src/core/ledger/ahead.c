@@ -21,20 +21,20 @@ load_keys(const struct ledger *l, uint64_t hash)
 }
 
 static uint32_t
-lane_of(const struct ledger *l, uint32_t msg)
+spot_of(const struct ledger *l, uint32_t msg)
 {
-	return msg != SLAB_NONE && ledger_msg(l, msg)->flags & MSG_LANED ? ledger_msg(l, msg)->home : SLAB_NONE;
+	return msg != SLAB_NONE && ledger_msg(l, msg)->flags & MSG_AT_SPOT ? ledger_msg(l, msg)->home : SLAB_NONE;
 }
 
 static void
-load_lane(const struct ledger *l, const struct ledger_queue *q, uint32_t h, bool deep)
+load_spot(const struct ledger *l, const struct ledger_queue *q, uint32_t h, bool deep)
 {
-	const struct msg_lane *const lane = ledger_lane(l, h);
+	const struct msg_spot *const spot = ledger_spot(l, h);
 
-	if (q->shares && lane->flow < LANE_KIND)
-		shares_load(q->shares, lane->flow, deep);
-	if (q->values && lane->strand != SLAB_NONE)
-		values_load(q->values, lane->strand, deep);
+	if (q->shares && spot->flow < SPOT_KIND)
+		shares_load(q->shares, spot->flow, deep);
+	if (q->values && spot->strand != SLAB_NONE)
+		values_load(q->values, spot->strand, deep);
 }
 
 static void
@@ -82,13 +82,13 @@ ledger_ahead_put(const struct ledger *l, struct ledger_ahead *a, struct slice ke
 	if (before(a, 2)->hash)
 		find_key(l, a->queue, before(a, 2));
 	of = before(a, 3);
-	of->h = lane_of(l, of->h);
+	of->h = spot_of(l, of->h);
 	if (of->h != SLAB_NONE)
-		cpu_prefetch(ledger_lane(l, of->h));
+		cpu_prefetch(ledger_spot(l, of->h));
 	if (before(a, 4)->h != SLAB_NONE)
-		load_lane(l, q, before(a, 4)->h, false);
+		load_spot(l, q, before(a, 4)->h, false);
 	if (before(a, 5)->h != SLAB_NONE)
-		load_lane(l, q, before(a, 5)->h, true);
+		load_spot(l, q, before(a, 5)->h, true);
 	a->n++;
 }
 
@@ -107,14 +107,14 @@ ledger_ahead_use(struct ledger *l, const struct ledger_ahead *a, uint32_t i)
 /* ---- Claims ---- */
 
 static void
-load_beside(const struct ledger *l, const struct ledger_queue *q, const struct msg_lane *lane, bool deep)
+load_beside(const struct ledger *l, const struct ledger_queue *q, const struct msg_spot *spot, bool deep)
 {
-	if (lane->key != SLAB_NONE && !deep)
-		cpu_prefetch(ledger_key(l, lane->key));
-	if (q->values && lane->strand != SLAB_NONE)
-		values_load(q->values, lane->strand, deep);
-	if (q->gates && lane->key_gate < q->gates->slab.fresh && !deep)
-		cpu_prefetch(gate_at(q->gates, lane->key_gate));
+	if (spot->key != SLAB_NONE && !deep)
+		cpu_prefetch(ledger_key(l, spot->key));
+	if (q->values && spot->strand != SLAB_NONE)
+		values_load(q->values, spot->strand, deep);
+	if (q->gates && spot->key_gate < q->gates->slab.fresh && !deep)
+		cpu_prefetch(gate_at(q->gates, spot->key_gate));
 }
 
 void
@@ -126,13 +126,13 @@ ledger_ahead_claim(const struct ledger *l, uint32_t queue)
 	if (!q->shares || !shares_ahead(q->shares, msgs))
 		return;
 	cpu_prefetch(ledger_msg(l, msgs[3]));
-	h = lane_of(l, msgs[2]);
+	h = spot_of(l, msgs[2]);
 	if (h != SLAB_NONE)
-		cpu_prefetch(ledger_lane(l, h));
-	h = lane_of(l, msgs[1]);
+		cpu_prefetch(ledger_spot(l, h));
+	h = spot_of(l, msgs[1]);
 	if (h != SLAB_NONE)
-		load_beside(l, q, ledger_lane(l, h), false);
-	h = lane_of(l, msgs[0]);
+		load_beside(l, q, ledger_spot(l, h), false);
+	h = spot_of(l, msgs[0]);
 	if (h != SLAB_NONE)
-		load_beside(l, q, ledger_lane(l, h), true);
+		load_beside(l, q, ledger_spot(l, h), true);
 }

@@ -1,8 +1,8 @@
 /*
  * ahead.h - looking ahead: loads into the cache what the next messages of a call need. Part of the ledger, which it does not change.
  *
- *      put:    key's slot -> key -> its last message -> its lane -> flow, strand -> share, value, ends of heaps
- *      claim:  flow -> share, first message -> lane -> key, strand, gate -> value
+ *      put:    key's slot -> key -> its last message -> its spot -> flow, strand -> share, value, ends of heaps
+ *      claim:  flow -> share, first message -> spot -> key, strand, gate -> value
  *
  * With 100,000 keys and 10,000 shares each arrow is a cache line that is not there. One message takes longer than a line from memory,
  * so each message takes the step behind an arrow for one of those that follow: a pipeline.
@@ -33,7 +33,7 @@ struct ledger_ahead {
 	uint32_t n; /* messages so far */
 	struct ledger_ahead_of {
 		uint64_t hash; /* of the key; 0: none */
-		uint32_t h;    /* a message, then its lane; or SLAB_NONE */
+		uint32_t h;    /* a message, then its spot; or SLAB_NONE */
 		uint32_t key;  /* SLAB_NONE: not known */
 	} of[LEDGER_AHEAD_ROOM];
 };

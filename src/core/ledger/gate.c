@@ -40,14 +40,14 @@ park(struct ledger *l, struct ledger_queue *q, struct queue_gate *x, uint32_t h)
 static uint32_t *
 hint_of(const struct ledger *l, const struct ledger_queue *q, const struct msg *m, enum gate_kind kind, uint32_t *none)
 {
-	struct msg_lane *lane = m->flags & MSG_LANED ? ledger_lane(l, m->home) : NULL;
+	struct msg_spot *spot = m->flags & MSG_AT_SPOT ? ledger_spot(l, m->home) : NULL;
 
-	if (kind == GATE_KEY && lane)
-		return &lane->key_gate;
+	if (kind == GATE_KEY && spot)
+		return &spot->key_gate;
 	if (kind == GATE_SHARE && ledger_flow_of(l, m) != SHARES_PLAIN)
-		return shares_gate(q->shares, lane->flow);
-	if (kind == GATE_VALUE && lane)
-		return values_gate(q->values, lane->strand);
+		return shares_gate(q->shares, spot->flow);
+	if (kind == GATE_VALUE && spot)
+		return values_gate(q->values, spot->strand);
 	return none;
 }
 

@@ -19,26 +19,26 @@ int
 ledger_kind_reserve(struct ledger *l, struct ledger_queue *q, struct slice kind, uint32_t *flow)
 {
 	int rc = q->kinds ? 0 : values_new(&q->kinds, &l->msgs, &q->secret);
-	uint32_t strand = *flow & ~(uint32_t)LANE_KIND;
+	uint32_t strand = *flow & ~(uint32_t)SPOT_KIND;
 
 	if (!rc && values_is_strand(q->kinds, strand, kind, SHARES_PLAIN))
 		rc = values_room(q->kinds, strand);
 	else if (!rc)
 		rc = values_reserve(q->kinds, kind, SHARES_PLAIN, &strand);
-	*flow = strand | LANE_KIND;
+	*flow = strand | SPOT_KIND;
 	return rc;
 }
 
 void
 ledger_kind_attach(struct ledger_queue *q, uint32_t flow)
 {
-	values_hold(q->kinds, flow & ~(uint32_t)LANE_KIND);
+	values_hold(q->kinds, flow & ~(uint32_t)SPOT_KIND);
 }
 
 void
 ledger_kind_detach(struct ledger *l, struct ledger_queue *q, uint32_t flow)
 {
-	values_drop(q->kinds, flow & ~(uint32_t)LANE_KIND);
+	values_drop(q->kinds, flow & ~(uint32_t)SPOT_KIND);
 	if (values_count(q->kinds))
 		return;
 	values_free(q->kinds);

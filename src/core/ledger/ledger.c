@@ -108,7 +108,7 @@ init_parts(struct ledger *l)
 	l->found = l->woken = l->leaving = l->weighed = l->changed = l->broken = l->uncounted = l->found_key = SLAB_NONE;
 	slab_init(&l->keys, sizeof(struct order_key));
 	map_init(&l->key_hashes, &l->keys, key_hash, key_is);
-	slab_init(&l->lanes, sizeof(struct msg_lane));
+	slab_init(&l->spots, sizeof(struct msg_spot));
 	idem_init(&l->idem);
 	l->idem.count = remembered_of;
 	l->idem.arg = l;
@@ -183,7 +183,7 @@ ledger_free(struct ledger *l)
 	trend_free(l->sum);
 	results_release(&l->results);
 	idem_release(&l->idem);
-	slab_release(&l->lanes);
+	slab_release(&l->spots);
 	map_release(&l->key_hashes);
 	slab_release(&l->keys);
 	heap_release(&l->agenda);

@@ -72,24 +72,24 @@ enum key_list {
 };
 
 enum {
-	LANE_KIND = 1u << 31 /* in msg_lane.flow: the other bits are a strand of the kinds of the queue */
+	SPOT_KIND = 1u << 31 /* in msg_spot.flow: the other bits are a strand of the kinds of the queue */
 };
 
-_Static_assert((unsigned)LANE_KIND &(unsigned)SHARES_PLAIN, "both are no flow");
+_Static_assert((unsigned)SPOT_KIND &(unsigned)SHARES_PLAIN, "both are no flow");
 
 /* The place of messages with a share, a kind or a value: their key, flow and strand. `refs` is behind the first 8 bytes, which a
  * free item of a slab does not keep. */
-struct msg_lane {
+struct msg_spot {
 	uint32_t queue;
 	uint32_t key;      /* SLAB_NONE: no key */
-	uint32_t flow;     /* of the shares of the queue, or SHARES_PLAIN; or LANE_KIND and a strand of its kinds */
+	uint32_t flow;     /* of the shares of the queue, or SHARES_PLAIN; or SPOT_KIND and a strand of its kinds */
 	uint32_t strand;   /* of the values of the queue, or SLAB_NONE */
 	uint32_t refs;     /* messages, in any state; 0: it is free */
 	uint32_t key_gate; /* GATES-5 */
 };
 
-/* Flow and strand of a message, as in its lane. */
-struct lane_place {
+/* Flow and strand of a message, as in its spot. */
+struct spot_place {
 	uint32_t flow;
 	uint32_t strand;
 };
@@ -247,9 +247,9 @@ struct ledger {
 	struct map key_hashes;
 	uint32_t found_key; /* the key that a new message asked for last, or SLAB_NONE: it asks more than once */
 
-	struct slab lanes;
-	struct lane_place place; /* LANE-3 */
-	uint64_t placed;         /* LANE-3: the number of the change that `place` is of; 0: none */
+	struct slab spots;
+	struct spot_place place; /* LEDGERSPOT-3 */
+	uint64_t placed;         /* LEDGERSPOT-3: the number of the change that `place` is of; 0: none */
 	uint32_t n_shares;       /* of all queues */
 	uint32_t broken;         /* the queue with dirty circuits, or SLAB_NONE */
 	bool replaying;          /* LEDGERSHARE-2, LEDGERTREND-4 */
@@ -361,41 +361,41 @@ ledger_keep(const struct ledger *l, const struct msg *m)
 	return at & MORE_TERMS ? ((const struct own_terms *)slab_at(&l->terms, at & ~MORE_TERMS))->keep : at;
 }
 
-static inline struct msg_lane *
-ledger_lane(const struct ledger *l, uint32_t h)
+static inline struct msg_spot *
+ledger_spot(const struct ledger *l, uint32_t h)
 {
-	return SLAB_AT(&l->lanes, h, struct msg_lane);
+	return SLAB_AT(&l->spots, h, struct msg_spot);
 }
 
 /* The flow of a message, or SHARES_PLAIN; the strand of its value, or SLAB_NONE. */
 static inline uint32_t
 ledger_flow_of(const struct ledger *l, const struct msg *m)
 {
-	const uint32_t flow = m->flags & MSG_LANED ? ledger_lane(l, m->home)->flow : SHARES_PLAIN;
+	const uint32_t flow = m->flags & MSG_AT_SPOT ? ledger_spot(l, m->home)->flow : SHARES_PLAIN;
 
-	return flow & LANE_KIND ? SHARES_PLAIN : flow;
+	return flow & SPOT_KIND ? SHARES_PLAIN : flow;
 }
 
 /* The strand of its kind, or SLAB_NONE. */
 static inline uint32_t
 ledger_kind_of(const struct ledger *l, const struct msg *m)
 {
-	const uint32_t flow = m->flags & MSG_LANED ? ledger_lane(l, m->home)->flow : SHARES_PLAIN;
+	const uint32_t flow = m->flags & MSG_AT_SPOT ? ledger_spot(l, m->home)->flow : SHARES_PLAIN;
 
-	return flow != SHARES_PLAIN && flow & LANE_KIND ? flow & ~(uint32_t)LANE_KIND : SLAB_NONE;
+	return flow != SHARES_PLAIN && flow & SPOT_KIND ? flow & ~(uint32_t)SPOT_KIND : SLAB_NONE;
 }
 
 static inline uint32_t
 ledger_strand_of(const struct ledger *l, const struct msg *m)
 {
-	return m->flags & MSG_LANED ? ledger_lane(l, m->home)->strand : SLAB_NONE;
+	return m->flags & MSG_AT_SPOT ? ledger_spot(l, m->home)->strand : SLAB_NONE;
 }
 
 /* The key of a keyed message. */
 static inline uint32_t
 ledger_key_handle(const struct ledger *l, const struct msg *m)
 {
-	return m->flags & MSG_LANED ? ledger_lane(l, m->home)->key : m->home;
+	return m->flags & MSG_AT_SPOT ? ledger_spot(l, m->home)->key : m->home;
 }
 
 static inline struct order_key *
@@ -407,9 +407,9 @@ ledger_key_of(const struct ledger *l, const struct msg *m)
 static inline uint32_t
 ledger_home(const struct ledger *l, const struct msg *m)
 {
-	if (!(m->flags & (MSG_KEYED | MSG_LANED)))
+	if (!(m->flags & (MSG_KEYED | MSG_AT_SPOT)))
 		return m->home;
-	return m->flags & MSG_LANED ? ledger_lane(l, m->home)->queue : ledger_key(l, m->home)->queue;
+	return m->flags & MSG_AT_SPOT ? ledger_spot(l, m->home)->queue : ledger_key(l, m->home)->queue;
 }
 
 static inline struct ledger_queue *
@@ -554,21 +554,21 @@ uint32_t ledger_key_next(const struct ledger *l, const struct ledger_queue *q, u
 void ledger_line_insert(struct ledger *l, struct ledger_queue *q, uint32_t h);
 void ledger_line_remove(struct ledger *l, struct ledger_queue *q, uint32_t h);
 
-/* ---- lane.c ---- */
+/* ---- spot.c ---- */
 
 /* Reserves the memory that a message with a share or a value needs. */
-int ledger_lane_reserve(struct ledger *l, const struct change *c);
+int ledger_spot_reserve(struct ledger *l, const struct change *c);
 
-/* Give a new message its lane, behind its key, or take the lane of a message that goes. */
-void ledger_lane_attach(struct ledger *l, struct ledger_queue *q, struct msg *m, const struct change *c);
-void ledger_lane_detach(struct ledger *l, struct ledger_queue *q, const struct msg *m);
+/* Give a new message its spot, behind its key, or take the spot of a message that goes. */
+void ledger_spot_attach(struct ledger *l, struct ledger_queue *q, struct msg *m, const struct change *c);
+void ledger_spot_detach(struct ledger *l, struct ledger_queue *q, const struct msg *m);
 
-/* Give a message that is in no heap another priority, and with it the lane of that priority; and the memory for it. */
+/* Give a message that is in no heap another priority, and with it the spot of that priority; and the memory for it. */
 int ledger_priority_reserve(struct ledger *l, uint32_t h, int32_t prio);
 void ledger_priority_set(struct ledger *l, struct ledger_queue *q, uint32_t h, int32_t prio);
 
-/* A message with a lane is leased, or its lease has ended. */
-void ledger_lane_lease(struct ledger *l, struct ledger_queue *q, const struct msg *m, bool begins);
+/* A message with a spot is leased, or its lease has ended. */
+void ledger_spot_lease(struct ledger *l, struct ledger_queue *q, const struct msg *m, bool begins);
 
 /* ---- value.c: of a queue that has values, or gets them by ledger_value_reserve ---- */
 

@@ -62,7 +62,7 @@ ledger_footprint(const struct ledger *l, struct footprint *out)
 	out->used += (uint64_t)l->msgs.used * sizeof(struct heap_node);
 	footprint_slab(out, &l->keys);
 	footprint_map(out, &l->key_hashes);
-	footprint_slab(out, &l->lanes);
+	footprint_slab(out, &l->spots);
 	footprint_slab(out, &l->idem.entries);
 	footprint_map(out, &l->idem.map);
 	footprint_slab(out, &l->idem.digests);
@@ -91,9 +91,9 @@ ledger_growth(const struct ledger *l, uint32_t queue, const struct ledger_offer 
 	if (offer->key.n)
 		n += slab_growth(&l->keys) + map_growth(&l->key_hashes);
 	if (offer->share.n)
-		n += slab_growth(&l->lanes) + NEW_SHARE;
+		n += slab_growth(&l->spots) + NEW_SHARE;
 	if (offer->value.n)
-		n += slab_growth(&l->lanes) + NEW_VALUE;
+		n += slab_growth(&l->spots) + NEW_VALUE;
 	if (offer->ttl || offer->deadline)
 		n += heap_growth(&l->ttls, l->with_ttl + 1);
 	if (idem)
@@ -118,7 +118,7 @@ ledger_mass(const struct ledger *l)
 bool
 ledger_trim(struct ledger *l)
 {
-	struct slab *const slabs[] = { &l->msgs, &l->leases, &l->more, &l->terms, &l->keys, &l->lanes, &l->queues,
+	struct slab *const slabs[] = { &l->msgs, &l->leases, &l->more, &l->terms, &l->keys, &l->spots, &l->queues,
 				       &l->idem.entries, &l->idem.digests, &l->results.slab };
 	struct map *const maps[] = { &l->ids, &l->key_hashes, &l->queue_names, &l->idem.map, &l->idem.digest_of,
 				     &l->results.by_id };

@@ -42,7 +42,7 @@ reserve_message(struct ledger *l, const struct change *c)
 	if (!rc)
 		rc = ledger_key_reserve(l, c->queue, c->key);
 	if (!rc && c->share.n + c->value.n)
-		rc = ledger_lane_reserve(l, c);
+		rc = ledger_spot_reserve(l, c);
 	if (!rc && c->expires)
 		rc = heap_reserve(&l->ttls, l->with_ttl + 1);
 	if (!rc && idem_is_set(c->idem))
@@ -256,7 +256,7 @@ make_message(struct ledger *l, const struct change *c)
 		m->flags |= MSG_KEYED;
 	}
 	if (c->share.n + c->value.n)
-		ledger_lane_attach(l, ledger_queue(l, c->queue), m, c);
+		ledger_spot_attach(l, ledger_queue(l, c->queue), m, c);
 	fill_more(l, h, c);
 	ledger_space_add(l, ledger_queue(l, c->queue)->space, 1, ledger_record_size(l, c->where), 0);
 	ledger_list(l, h);

@@ -83,8 +83,8 @@ end_lease(struct ledger *l, struct ledger_queue *q, uint32_t h)
 
 	holders_drop(&l->holders, ledger_lease(l, m)->holder);
 	unlist_lease(l, q, h);
-	if (m->flags & MSG_LANED)
-		ledger_lane_lease(l, q, m, false);
+	if (m->flags & MSG_AT_SPOT)
+		ledger_spot_lease(l, q, m, false);
 	if (q->policy->concurrency || q->policy->share_concurrency)
 		ledger_mark_woken(l, q);
 	heap_remove(&l->deadlines, m->q.pos);
@@ -344,8 +344,8 @@ ledger_enter_lease(struct ledger *l, struct ledger_queue *q, uint32_t h,
 	*ledger_lease(l, m) = *lease;
 	holders_use(&l->holders, lease->holder);
 	list_lease(l, q, h);
-	if (m->flags & MSG_LANED)
-		ledger_lane_lease(l, q, m, true);
+	if (m->flags & MSG_AT_SPOT)
+		ledger_spot_lease(l, q, m, true);
 	push_deadline(l, h, until);
 }
 
@@ -460,8 +460,8 @@ ledger_forget(struct ledger *l, uint32_t h, slu_time remember)
 		forget_more(l, m, remember_until(l, m, remember));
 	if (m->flags & MSG_KEYED)
 		ledger_key_detach(l, q, ledger_key_handle(l, m));
-	if (m->flags & MSG_LANED)
-		ledger_lane_detach(l, q, m);
+	if (m->flags & MSG_AT_SPOT)
+		ledger_spot_detach(l, q, m);
 	ledger_unlist(l, h);
 	m->q.own8 = MSG_NONE;
 	slab_free(&l->msgs, h);

@@ -27,11 +27,11 @@
 
 /* Flags that only the ledger uses. */
 enum {
-	MSG_KEYED = 4,   /* home is its ordering key, which has the queue */
-	MSG_TAKEN = 8,   /* set aside for a move: only in its batch, pos is the index there */
-	MSG_LANED = 32,  /* it has a share or a limited value: home is its lane, which has the queue and the key */
-	MSG_PARKED = 64, /* READY, and kept back by the gate of its key: LEDGERGATE-3 */
-	MSG_STAYS = 64   /* DEAD, and stays in its queue: ledger_stay */
+	MSG_KEYED = 4,    /* home is its ordering key, which has the queue */
+	MSG_TAKEN = 8,    /* set aside for a move: only in its batch, pos is the index there */
+	MSG_AT_SPOT = 32, /* it has a share or a limited value: home is its spot, which has the queue and the key */
+	MSG_PARKED = 64,  /* READY, and kept back by the gate of its key: LEDGERGATE-3 */
+	MSG_STAYS = 64    /* DEAD, and stays in its queue: ledger_stay */
 };
 
 struct msg {
@@ -41,11 +41,11 @@ struct msg {
 	uint64_t id;
 	uint64_t where : 48;    /* place of its record */
 	uint64_t failures : 16; /* failing nacks and leases that ran out */
-	uint32_t home;          /* its queue, with MSG_KEYED its ordering key, or with MSG_LANED its lane */
+	uint32_t home;          /* its queue, with MSG_KEYED its ordering key, or with MSG_AT_SPOT its spot */
 	uint32_t link;          /* by state, see above */
 	uint32_t more;          /* a struct more, or SLAB_NONE */
 	uint16_t max_attempts;  /* 0: of the policy */
-	uint8_t flags;          /* enum msg_flags, MSG_KEYED, MSG_TAKEN, MSG_LANED, MSG_PARKED */
+	uint8_t flags;          /* enum msg_flags, MSG_KEYED, MSG_TAKEN, MSG_AT_SPOT, MSG_PARKED */
 	uint8_t reason;         /* enum dead_reason */
 };
 

@@ -172,9 +172,9 @@ shares_ahead(const struct shares *s, uint32_t msgs[static SHARES_AHEAD])
 }
 
 uint32_t *
-shares_lane(const struct shares *s, uint32_t flow)
+shares_spot(const struct shares *s, uint32_t flow)
 {
-	return &flow_at(s, flow)->lane;
+	return &flow_at(s, flow)->spot;
 }
 
 uint32_t *

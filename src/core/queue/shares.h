@@ -64,7 +64,7 @@ bool shares_is_flow(const struct shares *s, uint32_t flow, struct slice share, i
 int shares_room(struct shares *s, uint32_t flow);
 
 /* Numbers of the owner, SLAB_NONE at first: one of the flow, one of its share. */
-uint32_t *shares_lane(const struct shares *s, uint32_t flow);
+uint32_t *shares_spot(const struct shares *s, uint32_t flow);
 uint32_t *shares_gate(const struct shares *s, uint32_t flow);
 
 /* Looking ahead: loads the flow into the cache, or (deep) what belongs to a flow that is there. */

@@ -322,7 +322,7 @@ make_flow(struct shares *s, uint32_t share, uint32_t level, uint32_t *out)
 	if (*out == SLAB_NONE)
 		return SLU_ENOMEM;
 	f = flow_at(s, *out);
-	*f = (struct flow){ .share = share, .level = level, .pos = HEAP_OUT, .lane = SLAB_NONE, .alive = true };
+	*f = (struct flow){ .share = share, .level = level, .pos = HEAP_OUT, .spot = SLAB_NONE, .alive = true };
 	heap_init(&f->ready, s->items, offsetof(struct queue_item, pos));
 	heap_init(&f->trash, s->items, offsetof(struct queue_item, pos));
 	link_flow(s, *out);

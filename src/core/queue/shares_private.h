@@ -47,7 +47,7 @@ struct flow {
 	uint32_t messages;   /* in any state; `ready` has room for all */
 	uint32_t prev, next; /* flows of the share, or SLAB_NONE */
 	uint32_t pos;        /* in active or ghosts, or HEAP_OUT */
-	uint32_t lane;       /* of the owner */
+	uint32_t spot;       /* of the owner */
 	uint16_t rest;       /* SHARES-8 */
 	bool alive;
 };

@@ -32,7 +32,7 @@ struct strand {
 	uint32_t messages;   /* in any state; `waiting` has room for all */
 	uint32_t front;      /* the message in front, or SLAB_NONE */
 	uint32_t prev, next; /* strands of the value, or SLAB_NONE */
-	uint32_t lane;       /* of the owner */
+	uint32_t spot;       /* of the owner */
 	bool alive;
 };
 
@@ -237,7 +237,7 @@ make_strand(struct values *v, uint32_t value, uint32_t flow, uint32_t *out)
 		.front = SLAB_NONE,
 		.prev = SLAB_NONE,
 		.next = x->strands,
-		.lane = SLAB_NONE,
+		.spot = SLAB_NONE,
 		.alive = true,
 	};
 	heap_init(&s->waiting, v->items, offsetof(struct queue_item, pos));
@@ -349,9 +349,9 @@ values_is_strand(const struct values *v, uint32_t strand, struct slice name, uin
 }
 
 uint32_t *
-values_lane(const struct values *v, uint32_t strand)
+values_spot(const struct values *v, uint32_t strand)
 {
-	return &strand_at(v, strand)->lane;
+	return &strand_at(v, strand)->spot;
 }
 
 uint32_t *

@@ -49,7 +49,7 @@ bool values_is_strand(const struct values *v, uint32_t strand, struct slice name
 int values_room(struct values *v, uint32_t strand);
 
 /* Numbers of the owner, SLAB_NONE at first: one of the strand, one of its value. */
-uint32_t *values_lane(const struct values *v, uint32_t strand);
+uint32_t *values_spot(const struct values *v, uint32_t strand);
 uint32_t *values_gate(const struct values *v, uint32_t strand);
 
 /* Loads the strand into the cache; deep: it is there, and what belongs to it is loaded. */
