@@ -313,7 +313,9 @@ world_move_queue(struct sim_world *w, unsigned queue, unsigned from, unsigned to
 	for (int i = 0; i < 100; i++) {
 		start(w, m, &job);
 		world_let_movers_end(w);
-		if (m->rc != SLU_EBUSY) /* the log is searched for keys */
+		if (!m->rc && m->told.remembered && !m->told.left && !m->told.results)
+			world_pass_hour(w);  /* the keys have expired; the sweep of the hour forgets them */
+		else if (m->rc != SLU_EBUSY) /* the log is searched for keys */
 			break;
 	}
 	if (m->rc || !m->told.done)

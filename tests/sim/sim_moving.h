@@ -82,6 +82,7 @@ uint64_t world_batch(struct sim_world *w, unsigned lane, unsigned queue); /* tha
 /* ---- sim_move.c ---- */
 
 bool world_is_behind(const struct sim_world *w, unsigned queue); /* a mover that has to fetch a policy */
+void world_pass_hour(struct sim_world *w);                       /* and what falls due in it ends */
 void world_let_movers_end(struct sim_world *w);                  /* by themselves */
 
 /* Nothing of the queue can stay on the first shard. */

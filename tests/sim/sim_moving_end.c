@@ -41,15 +41,20 @@ check_counts(struct sim_world *w, unsigned queue)
 
 /* ---- One shard has all ---- */
 
+void
+world_pass_hour(struct sim_world *w)
+{
+	fakeclock_advance(&w->clock, SLU_HOUR);
+	world_idle(w);
+	world_let_movers_end(w);
+}
+
 /* Leases end, and waits; the mender has come. */
 static void
 pass_hours(struct sim_world *w)
 {
-	for (int i = 0; i < 4; i++) {
-		fakeclock_advance(&w->clock, SLU_HOUR);
-		world_idle(w);
-		world_let_movers_end(w);
-	}
+	for (int i = 0; i < 4; i++)
+		world_pass_hour(w);
 }
 
 static void
