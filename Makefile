@@ -138,7 +138,7 @@ bench: build ## measure the library and the server beside bare references
 	$(BUILD)/sluice bench cycle --batch 100
 	$(BUILD)/sluice bench cycle
 	$(BUILD)/sluice bench latency
-	$(BUILD)/sluice bench backlog --messages 1000000 --batch 100
+	$(BUILD)/sluice bench backlog --messages 10000000 --batch 100
 	bench/console/run $(BUILD)/sluiced $(BUILD)/sluice
 
 .PHONY: bench-instructions
