@@ -90,7 +90,9 @@ finish(struct apicall *a, struct buf *object, bool all)
 	if (!all)
 		buf_puts(object, &MORE[object->n > 1 ? 0 : 1]);
 	buf_putc(object, '}');
-	return object->failed ? (struct slice){ 0 } : arena_copy(&a->memory, buf_slice(object));
+	if (object->failed)
+		return (struct slice){ 0 };
+	return arena_copy(&a->memory, buf_slice(object));
 }
 
 void
