@@ -4,8 +4,8 @@
  *      {"namespace":"ops", "queue":"jobs", "priorities":[{"priority":0,"messages":12,"ready":10,"leased":2}, ...],
  *       "looked":128000, "cursor":"128000"}
  *
- *  PRIORITIES-1  An answer counts PAGES pages of the messages of the shard (ADMIN-1), none of which is read from the disk. A priority
- *                on several answers is one: the caller adds them up.
+ *  PRIORITIES-1  An answer counts PAGES pages of messages of the shard (ADMIN-1). Nothing is read from the disk. The caller adds the
+ *                counts of several answers, by priority.
  */
 #include "api/admin/admin.h"
 
